@@ -1,0 +1,32 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup demo test test-slow bench lint clean
+
+setup: .venv/ready  ## the environment, with everything the tests need
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "leakmeter needs Python 3.11 or newer; run: make setup PYTHON=python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $@
+
+demo: setup  ## a whole small audit on embedded data
+	$(BIN)/leakmeter demo
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest
+
+test-slow: setup
+	$(BIN)/pytest -m slow
+
+bench: setup  ## speed and memory, as ratios measured side by side
+	for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,37 @@
+"""What can go wrong, sorted by who can mend it. Every message is one sentence: expected, got, what to do."""
+
+
+class LeakmeterError(Exception):
+    """Base of every error raised on purpose; the command line prints its message without a traceback."""
+
+    exit_code = 1
+
+
+class UsageError(LeakmeterError, ValueError):
+    """The caller can mend this: a wrong name, shape, file, plan or flag."""
+
+    exit_code = 2
+
+
+class Inconclusive(LeakmeterError):
+    """The audit cannot conclude: the victim misbehaves, a record is damaged. Never to be read as a pass."""
+
+    exit_code = 4
+
+
+class VictimError(Inconclusive):
+    """The victim raised, or answered with NaN or with the wrong shape."""
+
+
+class BudgetExhausted(LeakmeterError):
+    """Raised before the victim computes. An attack catches it and returns what it has."""
+
+    def __init__(self, asked: int, remaining: int) -> None:
+        super().__init__(f"the budget has {remaining} queries left and {asked} were asked; ask for at most {remaining}")
+        self.asked = asked
+        self.remaining = remaining
+
+
+def missing_extra(package: str, extra: str) -> UsageError:
+    """The error for an optional package that is not installed."""
+    return UsageError(f"this needs the package {package}, which is not installed; run: pip install 'leakmeter[{extra}]'")

@@ -1,0 +1,18 @@
+"""One seed, many independent named streams: adding a stream never changes the numbers of another."""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+
+
+def derive(seed: int, *names: str | int) -> int:
+    """A 63-bit seed for the stream called `names` under `seed`."""
+    text = "/".join(map(str, (seed, *names)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
+
+
+def stream(seed: int, *names: str | int, device: torch.device | str = "cpu") -> torch.Generator:
+    """A fresh generator for that stream."""
+    return torch.Generator(device=device).manual_seed(derive(seed, *names))
