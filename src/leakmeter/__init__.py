@@ -34,7 +34,7 @@ _PLACES = {
     "train": "leakmeter.training.train",
     "load_victim": "leakmeter.victims.load",
 }
-__all__ = [*_PLACES, "__version__"]  # noqa: PLE0604
+__all__ = [*_PLACES, "__version__"]
 
 
 def __getattr__(name: str) -> object:

@@ -34,4 +34,6 @@ class BudgetExhausted(LeakmeterError):
 
 def missing_extra(package: str, extra: str) -> UsageError:
     """The error for an optional package that is not installed."""
-    return UsageError(f"this needs the package {package}, which is not installed; run: pip install 'leakmeter[{extra}]'")
+    return UsageError(
+        f"this needs the package {package}, which is not installed; run: pip install 'leakmeter[{extra}]'"
+    )

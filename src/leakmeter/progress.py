@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 
@@ -17,18 +17,11 @@ class Task(Protocol):
 class Progress(Protocol):
     """Somewhere to show bars and to write lines."""
 
-    def task(self, title: str, total: int | None) -> TaskContext:
+    def task(self, title: str, total: int | None) -> AbstractContextManager[Task]:
         """Opens a bar for the length of a `with` block."""
 
     def say(self, line: str) -> None:
         """Writes one line above the bars."""
-
-
-class TaskContext(Protocol):
-    """What `with` needs."""
-
-    def __enter__(self) -> Task: ...
-    def __exit__(self, *exc: object) -> bool | None: ...
 
 
 class SilentTask:
@@ -45,7 +38,7 @@ class Silent:
     def _task(self) -> Iterator[Task]:
         yield SilentTask()
 
-    def task(self, title: str, total: int | None) -> TaskContext:  # noqa: ARG002
+    def task(self, title: str, total: int | None) -> AbstractContextManager[Task]:  # noqa: ARG002
         """A task that shows nothing."""
         return self._task()
 

@@ -200,4 +200,4 @@ def _restore(
     batches.generator.set_state(state["order_generator"])  # type: ignore[arg-type]
     draws.set_state(state["draws"])  # type: ignore[arg-type]
     torch.set_rng_state(state["global"])  # type: ignore[arg-type]
-    return int(state["step"])  # type: ignore[call-overload]
+    return int(state["step"])  # type: ignore[call-overload,no-any-return]

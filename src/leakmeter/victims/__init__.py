@@ -1,0 +1,1 @@
+"""Models under audit: whatever computes answers, behind one face."""

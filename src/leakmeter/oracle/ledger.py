@@ -1,0 +1,173 @@
+"""The accountant: every row asked is entered here before the victim computes, and nothing is ever struck out.
+
+One SQLite file a run. The budget is part of the UPDATE that spends it, so no thread or process can pass it. A row that
+was entered but whose answer never reached the log stays counted: it may have been answered.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from leakmeter.errors import BudgetExhausted, Inconclusive, UsageError
+
+ATTACK, EVALUATION = "attack", "evaluation"
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS accounts (
+    name TEXT PRIMARY KEY, budget INTEGER, queries INTEGER NOT NULL DEFAULT 0, explanations INTEGER NOT NULL DEFAULT 0,
+    work INTEGER NOT NULL DEFAULT 0, cached INTEGER NOT NULL DEFAULT 0, unconfirmed INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS asks (
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL, queries INTEGER NOT NULL, at REAL NOT NULL);
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The state of one account."""
+
+    queries: int
+    """Rows answered, explained or not; the budget counts these."""
+    explanations: int
+    """Of those, rows that came with an explanation."""
+    work: int
+    """Gradient computations the server made for the explanations."""
+    cached: int
+    """Rows served from the client's own cache: not queries."""
+    unconfirmed: int
+    """Of the queries, rows asked of a remote victim whose answer was never received."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What the API charges, in any currency."""
+
+    query: float = 0.0
+    explanation: float = 0.0
+
+    def cost(self, entry: Entry) -> float:
+        """What an account comes to."""
+        return self.query * entry.queries + self.explanation * entry.explanations
+
+
+class Ledger:
+    """Counts queries by account and enforces the attack's budget. Without a path it lives in memory."""
+
+    def __init__(self, path: Path | None = None, *, budget: int | None = None) -> None:
+        if budget is not None and budget < 0:
+            raise UsageError(f"expected a budget of at least 0 queries, got {budget}")
+        self.path, self.budget = path, budget
+        self._lock = threading.Lock()
+        with self._told():
+            self._db = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None, timeout=60)
+            self._open()
+
+    def reserve(self, account: str, sizes: list[int], *, explanations: int = 0, work: int = 0) -> list[int]:
+        """Enters one question of `sum(sizes)` rows, sent in pieces, all or nothing; returns an id for each piece."""
+        rows = sum(sizes)
+        with self._transaction():
+            spent = self._db.execute(
+                "UPDATE accounts SET queries = queries + ?1, explanations = explanations + ?2, work = work + ?3 "
+                "WHERE name = ?4 AND (budget IS NULL OR queries + ?1 <= budget)",
+                (rows, explanations, work, account),
+            )
+            if spent.rowcount == 0:
+                raise BudgetExhausted(rows, self._remaining(account))
+            now = time.time()
+            insert = "INSERT INTO asks (account, queries, at) VALUES (?, ?, ?)"
+            ids = [self._db.execute(insert, (account, size, now)).lastrowid for size in sizes]
+        return [int(i) for i in ids if i is not None]
+
+    def note_cached(self, account: str, rows: int) -> None:
+        """Rows that the client's cache answered."""
+        with self._transaction():
+            self._db.execute("UPDATE accounts SET cached = cached + ? WHERE name = ?", (rows, account))
+
+    def note_unconfirmed(self, account: str, rows: int) -> None:
+        """Rows that were sent, and may have been answered, but brought nothing back."""
+        with self._transaction():
+            self._db.execute("UPDATE accounts SET unconfirmed = unconfirmed + ? WHERE name = ?", (rows, account))
+
+    def entry(self, account: str) -> Entry:
+        """Everything counted under one account."""
+        with self._lock, self._told():
+            row = self._db.execute(
+                "SELECT queries, explanations, work, cached, unconfirmed FROM accounts WHERE name = ?", (account,)
+            ).fetchone()
+        if row is None:
+            raise UsageError(f"expected the account {ATTACK} or {EVALUATION}, got '{account}'")
+        return Entry(*row)
+
+    def spent(self, account: str = ATTACK) -> int:
+        """Rows answered so far."""
+        return self.entry(account).queries
+
+    @property
+    def remaining(self) -> int | None:
+        """Rows the attack may still ask; None: no limit."""
+        return None if self.budget is None else self.budget - self.spent(ATTACK)
+
+    def room(self, wanted: int) -> int:
+        """How many of the rows wanted the budget still allows."""
+        remaining = self.remaining
+        return wanted if remaining is None else min(wanted, remaining)
+
+    def asks_after(self, position: int) -> Iterator[tuple[int, str, int]]:
+        """Every piece entered after `position`: id, account, rows."""
+        with self._lock, self._told():
+            rows = self._db.execute("SELECT id, account, queries FROM asks WHERE id > ? ORDER BY id", (position,))
+            yield from rows.fetchall()
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._db.close()
+
+    def _open(self) -> None:
+        found = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if found not in (0, _VERSION):
+            raise Inconclusive(f"expected a ledger of version {_VERSION}, got version {found} in {self.path}")
+        # A killed process loses nothing in WAL mode; NORMAL also keeps the file sound through a power cut.
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        self._db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+        self._db.execute("INSERT OR IGNORE INTO accounts (name, budget) VALUES (?, ?)", (ATTACK, self.budget))
+        self._db.execute("INSERT OR IGNORE INTO accounts (name) VALUES (?)", (EVALUATION,))
+        stored = self._db.execute("SELECT budget FROM accounts WHERE name = ?", (ATTACK,)).fetchone()[0]
+        if stored != self.budget:
+            raise UsageError(f"expected the budget the ledger was opened with ({stored}), got {self.budget}")
+
+    def _remaining(self, account: str) -> int:
+        row = self._db.execute("SELECT budget - queries FROM accounts WHERE name = ?", (account,)).fetchone()
+        if row is None:
+            raise UsageError(f"expected the account {ATTACK} or {EVALUATION}, got '{account}'")
+        return int(row[0])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._lock, self._told():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turns SQLite's complaints into a sentence."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise UsageError(
+                f"cannot write the ledger {self.path}: {error}; free space or choose another --out"
+            ) from error
+        except sqlite3.DatabaseError as error:
+            raise Inconclusive(
+                f"the ledger {self.path} is damaged ({error}); it was left as it is: restore it or start a new run"
+            ) from error

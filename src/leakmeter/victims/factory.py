@@ -1,0 +1,62 @@
+"""`"package.module:factory"`: a victim made by the owner's own code, imported from the current folder or the path."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from leakmeter.errors import UsageError
+from leakmeter.registry import did_you_mean
+from leakmeter.victims.victim import first_line
+
+
+def call_factory(text: str) -> object:
+    """Imports the module, finds the name after the colon and, unless it is the victim itself, calls it."""
+    place, _, attribute = text.rpartition(":")
+    module = _import(place)
+    if not hasattr(module, attribute):
+        known = [name for name in vars(module) if not name.startswith("_")]
+        raise UsageError(f"'{place}' has no '{attribute}'{did_you_mean(attribute, known)}")
+    factory = getattr(module, attribute)
+    if not isinstance(factory, type) and (hasattr(factory, "predict") or hasattr(factory, "state_dict")):
+        return factory
+    if not callable(factory):
+        raise UsageError(f"expected '{text}' to be a function that returns the victim, got {type(factory).__name__}")
+    try:
+        return factory()
+    except Exception as error:
+        raise UsageError(f"the factory '{text}' raised {type(error).__name__}: {first_line(error)}") from error
+
+
+def _import(place: str) -> ModuleType:
+    try:
+        if place.endswith(".py"):
+            return _import_file(Path(place))
+        here = str(Path.cwd())
+        if here not in sys.path:
+            sys.path.insert(0, here)
+        return importlib.import_module(place)
+    except UsageError:
+        raise
+    except ModuleNotFoundError as error:
+        raise UsageError(f"cannot import '{place}' from here: {first_line(error)}") from error
+    except Exception as error:
+        raise UsageError(f"importing '{place}' raised {type(error).__name__}: {first_line(error)}") from error
+
+
+def _import_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    folder = str(path.parent.resolve())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    spec.loader.exec_module(module)
+    return module

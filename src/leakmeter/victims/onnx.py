@@ -1,0 +1,53 @@
+"""An ONNX file run by onnxruntime (extra `[onnx]`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from leakmeter.errors import UsageError, missing_extra
+from leakmeter.victims.victim import first_line
+
+_TYPES = {"tensor(float)": torch.float32, "tensor(double)": torch.float64}
+
+
+class OnnxFunction:
+    """A session as a function on arrays, with the shape its file states."""
+
+    def __init__(self, session: Any, name: str) -> None:
+        self._session = session
+        self.name = name
+        inputs = session.get_inputs()
+        if len(inputs) != 1:
+            raise UsageError(f"expected an ONNX model of one input, got {len(inputs)}")
+        self._input = inputs[0].name
+        if inputs[0].type not in _TYPES:
+            raise UsageError(f"expected an ONNX model of float inputs, got {inputs[0].type}")
+        self.dtype = _TYPES[inputs[0].type]
+        sides = inputs[0].shape[1:]
+        self.input_shape = tuple(sides) if all(isinstance(side, int) for side in sides) else None
+        outputs = [output.name for output in session.get_outputs()]
+        # scikit-learn's converter puts labels first and probabilities second: the tensor of probabilities is wanted.
+        self._output = next((name for name in outputs if "prob" in name.lower()), outputs[0])
+
+    def __call__(self, x: np.ndarray) -> Any:
+        """The outputs for a batch."""
+        return self._session.run([self._output], {self._input: x})[0]
+
+
+def load_onnx(path: Path) -> OnnxFunction:
+    """Opens the file on the CPU."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise missing_extra("onnxruntime", "onnx") from error
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}")
+    try:
+        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise UsageError(f"{path} is not an ONNX model: {first_line(error)}") from error
+    return OnnxFunction(session, path.stem)

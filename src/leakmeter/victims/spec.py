@@ -1,0 +1,103 @@
+"""What a victim takes and gives: the facts an attacker reads in an API's documentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from leakmeter.errors import UsageError
+
+Outputs = Literal["logits", "probs", "labels"]
+OUTPUTS: tuple[str, ...] = get_args(Outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class VictimSpec:
+    """Shape, box and answers of a victim. Queries live in the raw box; normalisation lives inside the victim."""
+
+    name: str
+    input_shape: tuple[int, ...]
+    low: Tensor | None
+    """Lowest input, one number or one a feature; None: unbounded."""
+    high: Tensor | None
+    classes: int
+    """Columns of the output. One column is a single score, whose sign is the label."""
+    outputs: Outputs
+    dtype: torch.dtype = torch.float32
+
+    @property
+    def features(self) -> int:
+        """How many numbers one input has."""
+        return int(np.prod(self.input_shape))
+
+    @property
+    def width(self) -> Tensor | None:
+        """`high - low`, or None where a side is open."""
+        return None if self.low is None or self.high is None else self.high - self.low
+
+    def clamp(self, x: Tensor) -> Tensor:
+        """The nearest point of the box."""
+        if self.low is not None:
+            x = torch.maximum(x, self.low.to(x))
+        if self.high is not None:
+            x = torch.minimum(x, self.high.to(x))
+        return x
+
+    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+        """Uniform points of the box; standard normal ones where it is open."""
+        shape = (n, *self.input_shape)
+        if self.low is None or self.high is None:
+            return self.clamp(torch.randn(shape, generator=generator, dtype=self.dtype))
+        unit = torch.rand(shape, generator=generator, dtype=self.dtype)
+        return self.clamp(self.low + unit * (self.high - self.low))
+
+    def admit(self, x: Tensor | np.ndarray) -> Tensor:
+        """The queries as a tensor of the victim's type, or an error that says what is wrong with them."""
+        if isinstance(x, np.ndarray):
+            x = torch.from_numpy(np.ascontiguousarray(x)) if x.dtype != object else _refuse_type(x.dtype)
+        if not isinstance(x, Tensor):
+            raise UsageError(f"expected queries as a tensor or an array, got {type(x).__name__}")
+        if not x.dtype.is_floating_point:
+            _refuse_type(x.dtype)
+        shape = ("n", *self.input_shape)
+        if tuple(x.shape[1:]) != self.input_shape or x.dim() != len(shape):
+            hint = "; add the batch dimension with x[None]" if tuple(x.shape) == self.input_shape else ""
+            raise UsageError(f"expected queries of shape {_show(shape)}, got {_show(x.shape)}{hint}")
+        if len(x) == 0:
+            raise UsageError("expected at least one query, got none")
+        x = x.detach().to(self.dtype)
+        self._check_values(x)
+        return x
+
+    def _check_values(self, x: Tensor) -> None:
+        least, most = torch.aminmax(x)  # one pass; NaN anywhere shows up in both
+        if not (torch.isfinite(least) and torch.isfinite(most)):
+            bad = int((~torch.isfinite(x)).flatten(1).any(1).sum())
+            raise UsageError(f"expected finite numbers, got NaN or infinity in {bad} of {len(x)} queries")
+        if self.low is not None and not _holds(least >= self.low.to(x.device), lambda: x >= self.low.to(x)):
+            raise UsageError(
+                f"expected inputs of at least {_edge(self.low)}, got {least.item():.9g}; use spec.clamp(x)"
+            )
+        if self.high is not None and not _holds(most <= self.high.to(x.device), lambda: x <= self.high.to(x)):
+            raise UsageError(f"expected inputs of at most {_edge(self.high)}, got {most.item():.9g}; use spec.clamp(x)")
+
+
+def _holds(quick: Tensor, full: object) -> bool:
+    """Whether a bound holds: at once where one number is enough, feature by feature where the box is not a cube."""
+    return bool(quick.all()) or bool(full().all())  # type: ignore[operator]
+
+
+def _edge(bound: Tensor) -> str:
+    return f"{bound.item():g}" if bound.numel() == 1 else f"{bound.min().item():g} to {bound.max().item():g} by feature"
+
+
+def _show(shape: tuple[object, ...] | torch.Size) -> str:
+    return "(" + ", ".join(map(str, shape)) + ")"
+
+
+def _refuse_type(dtype: object) -> Tensor:
+    raise UsageError(f"expected floating-point queries, got {dtype}; convert them, for example with x.float()")
