@@ -1,0 +1,1 @@
+"""How good a copy is, with intervals."""

@@ -1,0 +1,1 @@
+"""Black-box attacks: each spends queries and brings back a copy."""

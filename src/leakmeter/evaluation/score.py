@@ -1,0 +1,119 @@
+"""How good a copy is. The victim is asked once, on the evaluation account; its answers then judge every copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor, nn
+
+from leakmeter.data.dataset import Dataset
+from leakmeter.errors import Inconclusive, UsageError
+from leakmeter.evaluation.intervals import Interval, wilson
+from leakmeter.oracle.answer import Answer, to_labels
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.oracle.view import View
+from leakmeter.victims.victim import Victim
+
+TestData = Dataset | tuple[Tensor, Tensor | None] | Tensor
+_BATCH = 400
+
+
+class Score(BaseModel):
+    """A copy measured on `n` test inputs. What cannot be measured (no labels, a label-only victim) is None."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    n: int
+    fidelity: float
+    """How often the copy and the victim name the same class."""
+    fidelity_interval: Interval
+    accuracy: float | None
+    """How often the copy is right."""
+    accuracy_interval: Interval | None
+    victim_accuracy: float | None
+    kl: float | None
+    """Mean KL(victim || copy) in nats."""
+    max_error: float | None
+    """Largest difference of one output: of logits where the victim gives logits, else of probabilities."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Test inputs with the victim's answers to them."""
+
+    x: Tensor
+    y: Tensor | None
+    answer: Answer
+
+    def score(self, substitute: nn.Module) -> Score:
+        """Measures one copy; the victim is not asked again."""
+        logits = predict(substitute, self.x)
+        if not torch.isfinite(logits).all():
+            raise Inconclusive("the substitute answers with NaN or infinity: its training diverged")
+        labels, truth, n = to_labels(logits), self.answer.labels, len(self.x)
+        same = int((labels == truth).sum())
+        right = None if self.y is None else int((labels == self.y).sum())
+        return Score(
+            n=n,
+            fidelity=same / n,
+            fidelity_interval=wilson(same, n),
+            accuracy=None if right is None else right / n,
+            accuracy_interval=None if right is None else wilson(right, n),
+            victim_accuracy=None if self.y is None else int((truth == self.y).sum()) / n,
+            kl=self._kl(logits),
+            max_error=self._max_error(logits),
+        )
+
+    def _kl(self, logits: Tensor) -> float | None:
+        if self.answer.view.kind == "labels" or logits.shape[1] == 1:
+            return None
+        if self.answer.view.kind == "logits":
+            log_p = self.answer.logits.double().log_softmax(1)
+        else:
+            log_p = self.answer.probs.double().clamp_min(1e-30).log()
+        log_q = logits.double().log_softmax(1)
+        return float((log_p.exp() * (log_p - log_q)).sum(1).mean().clamp_min(0))
+
+    def _max_error(self, logits: Tensor) -> float | None:
+        if self.answer.view.kind == "labels":
+            return None
+        if self.answer.view.kind == "logits":
+            return float((logits.double() - self.answer.logits.double()).abs().max())
+        return float((logits.double().softmax(1) - self.answer.probs.double()).abs().max())
+
+
+def reference(victim: Victim | Oracle, data: TestData) -> Reference:
+    """Asks the victim for its full outputs on the test inputs."""
+    x, y = _columns(data)
+    oracle = victim if isinstance(victim, Oracle) else Oracle(victim, View("labels"))
+    return Reference(x, y, oracle.judge(x))
+
+
+def score(substitute: nn.Module, victim: Victim | Oracle, data: TestData) -> Score:
+    """Measures a copy of `victim` on test inputs, with labels where there are any."""
+    return reference(victim, data).score(substitute)
+
+
+def predict(model: nn.Module, x: Tensor) -> Tensor:
+    """The model's logits, in batches, on the CPU."""
+    first = next(model.parameters(), None)
+    device, dtype = (first.device, first.dtype) if first is not None else (x.device, x.dtype)
+    was_training = model.training
+    model.eval()
+    with torch.inference_mode():
+        rows = [model(piece.to(device, dtype)).cpu() for piece in torch.split(x, _BATCH)]
+    model.train(was_training)
+    return torch.cat(rows).clone()
+
+
+def _columns(data: TestData) -> tuple[Tensor, Tensor | None]:
+    if isinstance(data, Dataset):
+        return data.x, data.y
+    x, y = data if isinstance(data, tuple | list) else (data, None)
+    x = torch.as_tensor(x)
+    y = None if y is None else torch.as_tensor(y).long()
+    if y is not None and (y.dim() != 1 or len(y) != len(x)):
+        raise UsageError(f"expected one label for each of {len(x)} test inputs, got labels of shape {tuple(y.shape)}")
+    return x, y

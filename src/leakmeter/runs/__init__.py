@@ -1,0 +1,1 @@
+"""Run directories: what survives a kill."""

@@ -1,0 +1,45 @@
+"""States on disk: written whole or not at all, at most every few seconds."""
+
+from __future__ import annotations
+
+import io
+import time
+from pathlib import Path
+
+import torch
+
+from leakmeter.errors import Inconclusive
+
+_SECONDS = 5.0
+
+
+class DiskCheckpoint:
+    """One named state of a run. Loading never unpickles code."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._last = time.monotonic()
+
+    def load(self) -> dict[str, object] | None:
+        """The last state saved, if any."""
+        if not self._path.exists():
+            return None
+        try:
+            state: dict[str, object] = torch.load(self._path, weights_only=True)
+        except Exception as error:
+            raise Inconclusive(f"the checkpoint {self._path} is damaged; delete it to redo that part") from error
+        return state
+
+    def due(self) -> bool:
+        """Whether the last save was some seconds ago."""
+        return time.monotonic() - self._last >= _SECONDS
+
+    def save(self, state: dict[str, object]) -> None:
+        """Replaces the state in one step."""
+        from leakmeter.runs.run import told, write_atomic
+
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        with told(self._path):
+            write_atomic(self._path, buffer.getvalue())
+        self._last = time.monotonic()

@@ -1,0 +1,161 @@
+"""A run directory: everything an attack needs to survive a kill, and everything a reader needs afterwards."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from leakmeter import __version__
+from leakmeter.errors import UsageError
+from leakmeter.oracle.ledger import Ledger
+from leakmeter.oracle.log import AnswerLog
+from leakmeter.runs.checkpoint import DiskCheckpoint
+
+Plan = dict[str, Any]
+
+
+class Run:
+    """`plan.toml`, `env.json`, `ledger.sqlite`, `answers/`, `checkpoint/`, `results.json`, `log.txt` in one folder."""
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        self.path, self.plan = path, plan
+
+    @classmethod
+    def create(cls, path: Path, plan: Plan) -> Run:
+        """Makes a new folder with the resolved plan in it."""
+        with told(path):
+            path.mkdir(parents=True)
+            write_atomic(path / "env.json", json.dumps(environment(), indent=2).encode())
+            write_atomic(path / "plan.toml", tomli_w.dumps(_without_none(plan)).encode())
+        return cls(path, plan)
+
+    @classmethod
+    def open(cls, path: Path) -> Run:
+        """An existing folder, with the plan it was made for."""
+        try:
+            plan = tomllib.loads((path / "plan.toml").read_text())
+        except FileNotFoundError as error:
+            raise UsageError(f"{path} is not a run: it has no plan.toml") from error
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise UsageError(f"cannot read the plan of {path}: {error}") from error
+        return cls(path, plan)
+
+    @classmethod
+    def resume(cls, path: Path, plan: Plan) -> Run:
+        """An existing folder, refused unless `plan` is the one it was made for."""
+        run = cls.open(path)
+        changes = differences(run.plan, _without_none(plan))
+        if changes:
+            raise UsageError(f"cannot resume {path} with another plan: {'; '.join(changes)}; start a new run instead")
+        return run
+
+    def ledger(self, budget: int | None) -> Ledger:
+        """The ledger of this run."""
+        return Ledger(self.path / "ledger.sqlite", budget=budget)
+
+    def answers(self) -> AnswerLog:
+        """The replay log of this run."""
+        return AnswerLog(self.path / "answers")
+
+    def checkpoint(self, name: str) -> DiskCheckpoint:
+        """The state called `name`."""
+        return DiskCheckpoint(self.path / "checkpoint" / f"{name}.pt")
+
+    def say(self, line: str) -> None:
+        """Adds a line, with the time, to `log.txt`."""
+        with (self.path / "log.txt").open("a") as log:
+            log.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {line}\n")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keeps other processes out of this folder for the length of a `with` block."""
+        with told(self.path), (self.path / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise UsageError(f"another process is working in {self.path}; wait for it or stop it") from error
+            yield
+
+
+def fresh_path(out: Path, name: str) -> Path:
+    """A folder name under `out` that does not exist yet: the time in UTC, then the name."""
+    stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{''.join(c if c.isalnum() or c in '-_.' else '-' for c in name)}"
+    path, more = out / stem, 1
+    while path.exists():
+        more += 1
+        path = out / f"{stem}-{more}"
+    return path
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Replaces a file in one step: a reader, or a kill, sees the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
+    try:
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turns a folder that cannot be written into a sentence."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise UsageError(f"{path} exists already; choose another --out, or go on with --resume {path}") from error
+    except OSError as error:
+        raise UsageError(f"cannot write to {path}: {error.strerror}; choose another --out") from error
+
+
+def environment() -> dict[str, Any]:
+    """What the numbers may depend on."""
+    import numpy
+    import scipy
+    import torch
+
+    return {
+        "leakmeter": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+        "threads": torch.get_num_threads(),
+        "machine": platform.machine(),
+        "system": platform.system(),
+    }
+
+
+def differences(old: Plan, new: Plan, prefix: str = "") -> list[str]:
+    """What changed between two plans, one phrase a key."""
+    changes = []
+    for key in sorted({*old, *new}):
+        before, after, name = old.get(key), new.get(key), f"{prefix}{key}"
+        if isinstance(before, dict) and isinstance(after, dict):
+            changes += differences(before, after, f"{name}.")
+        elif before != after:
+            changes.append(f"{name} was {before!r} and is now {after!r}")
+    return changes
+
+
+def _without_none(value: Any) -> Any:
+    """TOML has no null: an absent key says the same."""
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    return [_without_none(item) for item in value] if isinstance(value, list | tuple) else value

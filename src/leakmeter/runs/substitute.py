@@ -1,0 +1,36 @@
+"""The copy on disk: weights as safetensors, with what is needed to build the network again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import safetensors
+import safetensors.torch
+from torch import nn
+
+from leakmeter.errors import UsageError
+from leakmeter.models import make_model
+from leakmeter.runs.run import told, write_atomic
+from leakmeter.victims.spec import VictimSpec
+
+
+def save_substitute(substitute: nn.Module, path: Path, model: str, spec: VictimSpec) -> None:
+    """Writes the weights; `model` is the registered name or factory the network came from."""
+    about = {"model": model, "input_shape": json.dumps(spec.input_shape), "classes": str(spec.classes)}
+    weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in substitute.state_dict().items()}
+    with told(path):
+        write_atomic(path, safetensors.torch.save(weights, metadata=about))
+
+
+def load_substitute(path: Path) -> nn.Module:
+    """The network with its weights, in evaluation mode."""
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            about = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        model = make_model(about["model"], tuple(json.loads(about["input_shape"])), int(about["classes"]))
+    except (OSError, KeyError, ValueError, safetensors.SafetensorError) as error:
+        raise UsageError(f"{path} does not hold a substitute that can be built by name: {error}") from error
+    model.load_state_dict(weights)
+    return model.eval()
