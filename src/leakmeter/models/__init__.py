@@ -1,0 +1,82 @@
+"""The papers' networks and generators by name, built without touching the global random state."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from leakmeter.errors import UsageError
+from leakmeter.registry import Registry
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from leakmeter.models.generators.base import Generator
+
+MODELS: Registry[Callable[..., nn.Module]] = Registry(
+    "model",
+    {
+        "linear": "leakmeter.models.linear:linear",
+        "mlp": "leakmeter.models.mlp:mlp",
+        "lenet": "leakmeter.models.lenet:lenet",
+        "milli-conv": "leakmeter.models.milli:milli_conv",
+        "codfe-target": "leakmeter.models.codfe:codfe_target",
+        "codfe-substitute": "leakmeter.models.codfe:codfe_substitute",
+        "stn-mnist": "leakmeter.models.stn:stn_mnist",
+        "stn-cifar": "leakmeter.models.stn:stn_cifar",
+        "vgg11": "leakmeter.models.vgg:vgg11",
+        "resnet18": "leakmeter.models.resnet:resnet18",
+        "resnet34": "leakmeter.models.resnet:resnet34",
+        "small-conv": "leakmeter.models.small:small_conv",
+    },
+)
+
+GENERATORS: Registry[Callable[..., Generator]] = Registry(
+    "generator",
+    {
+        "dfme": "leakmeter.models.generators.dfme:DfmeGenerator",
+        "dast": "leakmeter.models.generators.dast:DastGenerator",
+        "codfe": "leakmeter.models.generators.codfe:CodfeGenerator",
+    },
+)
+
+
+def make_model(name: str, input_shape: tuple[int, ...], classes: int, *, seed: int = 0) -> nn.Module:
+    """An untrained network from the raw box to logits; the same seed gives the same weights.
+
+    `name` may carry a width where the family has one: `mlp:256` (hidden units), `resnet18:16` (first channels).
+    """
+    base, colon, width = name.partition(":")
+    build = MODELS[base]
+    if classes < 1:
+        raise UsageError(f"expected at least 1 class, got {classes}")
+    options = {"width": _width(base, build, width)} if colon else {}
+    with _seeded(seed, "model"):
+        return build(tuple(input_shape), classes, **options)
+
+
+def make_generator(name: str, output_shape: tuple[int, ...], *, seed: int = 0, **options: object) -> Generator:
+    """An untrained generator of images of that shape; the options are those of its class."""
+    build = GENERATORS[name]
+    known = [option for option in inspect.signature(build).parameters if option != "shape"]
+    if unknown := set(options) - set(known):
+        raise UsageError(f"the generator '{name}' has no option {sorted(unknown)} (known: {', '.join(known)})")
+    with _seeded(seed, "generator"):
+        return build(tuple(output_shape), **options)
+
+
+def _seeded(seed: int, what: str) -> AbstractContextManager[None]:
+    from leakmeter.seeds import derive  # here, so that listing the names does not load torch
+    from leakmeter.training.loop import private_randomness
+
+    return private_randomness(derive(seed, what))
+
+
+def _width(base: str, build: Callable[..., nn.Module], text: str) -> int:
+    if "width" not in inspect.signature(build).parameters:
+        raise UsageError(f"the model '{base}' has no width to choose, got '{base}:{text}'; write '{base}'")
+    if not (text.isdecimal() and int(text) > 0):
+        raise UsageError(f"expected a positive whole number as the width of '{base}', got '{text}'; write '{base}:64'")
+    return int(text)

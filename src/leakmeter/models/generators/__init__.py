@@ -1,0 +1,1 @@
+"""Generators of queries: noise to images."""

@@ -1,0 +1,33 @@
+"""LeNet-5 with ReLU and max-pooling."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from leakmeter.models.shapes import image_shape
+
+
+def lenet(shape: tuple[int, ...], classes: int) -> nn.Sequential:
+    """6 and 16 filters of 5×5, then 120 and 84 units.
+
+    As in LeCun et al. (1998), images under 32 pixels are padded by 2, so 28×28 and 32×32 give the classic sizes. Under
+    12 pixels the second convolution is padded too, without which nothing would be left of the image.
+    """
+    channels, height, width = image_shape(shape, "lenet", least=4)
+    side = min(height, width)
+    pad1, pad2 = 2 if side < 32 else 0, 2 if side < 12 else 0
+    rows, columns = (((size + 2 * pad1 - 4) // 2 + 2 * pad2 - 4) // 2 for size in (height, width))
+    return nn.Sequential(
+        nn.Conv2d(channels, 6, 5, padding=pad1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5, padding=pad2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * rows * columns, 120),
+        nn.ReLU(),
+        nn.Linear(120, 84),
+        nn.ReLU(),
+        nn.Linear(84, classes),
+    )

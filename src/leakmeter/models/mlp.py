@@ -1,0 +1,12 @@
+"""The 2-layer ReLU network of Milli et al. section 4."""
+
+from __future__ import annotations
+
+import math
+
+from torch import nn
+
+
+def mlp(shape: tuple[int, ...], classes: int, width: int = 128) -> nn.Sequential:
+    """One hidden layer of `width` units; images are flattened."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), width), nn.ReLU(), nn.Linear(width, classes))

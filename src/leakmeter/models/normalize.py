@@ -1,0 +1,29 @@
+"""Normalisation as the first layer, so that queries and perturbations live in the raw box."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from leakmeter.errors import UsageError
+
+
+class Normalize(nn.Module):
+    """`(x - mean) / std` per channel (or feature): `nn.Sequential(Normalize(mean, std), network)`."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
+        super().__init__()
+        if len(mean) != len(std) or min(std, default=0.0) <= 0:
+            raise UsageError(f"expected as many means as positive deviations, got mean {mean} and std {std}")
+        self.register_buffer("mean", torch.tensor(mean))
+        self.register_buffer("std", torch.tensor(std))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Broadcasts over everything after the channel dimension."""
+        ones = (1,) * (x.dim() - 2)
+        return (x - self.mean.view(-1, *ones)) / self.std.view(-1, *ones)
