@@ -1,0 +1,136 @@
+"""A set of inputs in the raw box, with labels or without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from leakmeter.errors import UsageError
+from leakmeter.seeds import stream
+
+Split = Literal["train", "test"]
+
+_TEST_SHARE = 5  # one row in five is the test part of a set that comes without one
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Checked on construction: finite float32 rows, images in [0, 1], labels below `classes`.
+
+    Attributes:
+        name: what messages and reports call it.
+        x: [N, C, H, W] images in [0, 1], or [N, d] features.
+        y: int64 labels, or None for a pool of unlabelled inputs.
+        classes: the number of classes, None where nothing says it.
+        partial: what is missing of the published set, empty where it is whole.
+    """
+
+    name: str
+    x: Tensor
+    y: Tensor | None
+    classes: int | None
+    partial: str = ""
+
+    def __post_init__(self) -> None:
+        _check_inputs(self.name, self.x)
+        if self.y is not None:
+            _check_labels(self.name, self.y, len(self.x), self.classes)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of one input."""
+        return tuple(self.x.shape[1:])
+
+    def labelled(self) -> tuple[Tensor, Tensor]:
+        """Inputs and labels; an error for an unlabelled pool."""
+        if self.y is None:
+            raise UsageError(f"{self.name} has no labels; choose a labelled dataset, or use it as a query pool only")
+        return self.x, self.y
+
+    def rows(self, index: Tensor) -> Dataset:
+        """The rows at `index` (positions, or a mask), in that order."""
+        return replace(self, x=self.x[index], y=None if self.y is None else self.y[index])
+
+    def take(self, n: int, generator: torch.Generator) -> Dataset:
+        """`n` different rows drawn at random."""
+        if not 1 <= n <= len(self):
+            raise UsageError(f"expected to take between 1 and {len(self):,} rows of {self.name}, got {n:,}")
+        return self.rows(torch.randperm(len(self), generator=generator)[:n])
+
+    def split(self, n: int, generator: torch.Generator) -> tuple[Dataset, Dataset]:
+        """`n` rows drawn at random, and all the others."""
+        if not 1 <= n < len(self):
+            raise UsageError(f"expected to split off between 1 and {len(self) - 1:,} rows of {self.name}, got {n:,}")
+        order = torch.randperm(len(self), generator=generator)
+        return self.rows(order[:n]), self.rows(order[n:])
+
+    def skew(self, first: int) -> Dataset:
+        """Only the rows of the first classes (DFME appendix A.2, SVHN_skew); `classes` stays what it was."""
+        _, y = self.labelled()
+        if first < 1 or not bool((y < first).any()):
+            raise UsageError(f"expected a number of first classes that {self.name} has rows of, got {first}")
+        return replace(self.rows(y < first), name=f"{self.name}-first-{first}")
+
+    def holdout(self, split: Split) -> Dataset:
+        """The train or test part of a set that was published as one: fixed, disjoint, four to one.
+
+        A pool without labels is all for training: there is nothing to test against.
+        """
+        if self.y is None:
+            if split == "test":
+                raise UsageError(f"{self.name} has no labels, so it has no test part; choose a labelled dataset")
+            return self
+        if len(self) < _TEST_SHARE:
+            raise UsageError(f"expected at least {_TEST_SHARE} rows in {self.name} to hold some out, got {len(self)}")
+        test, train = self.split(len(self) // _TEST_SHARE, stream(0, "holdout", len(self)))
+        return test if split == "test" else train
+
+
+def from_pixels(name: str, pixels: NDArray[np.uint8], labels: NDArray[Any] | None, classes: int | None) -> Dataset:
+    """A dataset of bytes 0..255, scaled to [0, 1]."""
+    x = torch.from_numpy(pixels.astype(np.float32, order="C")).div_(255)
+    y = None if labels is None else torch.from_numpy(labels.astype(np.int64))
+    return Dataset(name, x, y, classes)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The whole file; what cannot be read is named."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _check_inputs(name: str, x: Tensor) -> None:
+    if x.dtype != torch.float32 or x.ndim not in (2, 4) or x.numel() == 0:
+        raise UsageError(
+            f"expected {name} to hold float32 inputs [N, C, H, W] or [N, d], none of them empty, "
+            f"got {x.dtype} {list(x.shape)}"
+        )
+    low, high = (float(bound) for bound in x.aminmax())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise UsageError(f"expected finite inputs in {name}, got NaN or infinity; mend or drop those rows")
+    if x.ndim == 4 and (low < 0 or high > 1):
+        raise UsageError(
+            f"expected the images of {name} in the raw box [0, 1], got values from {low:g} to {high:g}; "
+            "undo their normalisation (it belongs inside the victim) or store uint8"
+        )
+
+
+def _check_labels(name: str, y: Tensor, n: int, classes: int | None) -> None:
+    if y.dtype != torch.int64 or y.shape != (n,):
+        raise UsageError(f"expected {n:,} int64 labels in {name}, got {y.dtype} {list(y.shape)}")
+    if classes is None:
+        raise UsageError(f"expected the number of classes of the labelled dataset {name}, got none")
+    low, high = int(y.min()), int(y.max())
+    if low < 0 or high >= classes:
+        raise UsageError(f"expected labels from 0 to {classes - 1} in {name}, got labels from {low} to {high}")
