@@ -1,0 +1,192 @@
+"""Votes under noise: one queue of examples keeps every batch full, and memory does not grow with the samples.
+
+Each example draws from its own generator in chunks of a fixed size, so its votes are the same whatever the batch size
+and whichever examples share its batches (but for ties at the last digit of a forward pass).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from leakmeter.certificates.counts_file import CountsFile, Tally
+from leakmeter.certificates.sequential import StoppingRule
+from leakmeter.errors import UsageError, VictimError
+from leakmeter.progress import SILENT, Progress
+from leakmeter.seeds import stream
+
+CHUNK = 50
+Classifier = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How many votes each example gets: `n0` to choose a class, then up to `n` others, fewer where `stop` says so."""
+
+    sigma: float
+    n: int
+    n0: int = 0
+    stop: StoppingRule | None = None
+    seed: int = 0
+    batch: int = 250
+
+    def __post_init__(self) -> None:
+        if not self.sigma > 0:
+            raise UsageError(f"expected sigma above 0, got {self.sigma}")
+        if self.n < 1 or self.n0 < 0:
+            raise UsageError(f"expected n >= 1 and n0 >= 0, got n={self.n} and n0={self.n0}")
+        if self.batch < CHUNK:
+            raise UsageError(f"expected a batch of at least {CHUNK}, got {self.batch}")
+
+
+def collect(
+    model: Classifier,
+    x: Tensor,
+    sampling: Sampling,
+    *,
+    file: CountsFile | None = None,
+    progress: Progress = SILENT,
+    title: str = "certifying",
+) -> Tally:
+    """The votes of every row of `x`; what `file` holds already is not drawn again."""
+    if len(x) == 0:
+        raise UsageError("expected at least one input, got none")
+    with torch.inference_mode(), evaluating(model):
+        noisy = _NoisyBatch(model, x, sampling)
+        tally = (file.load() if file else None) or Tally.empty(len(x), noisy.classes)
+        waiting = iter((~tally.done).nonzero().flatten().tolist())
+        flying: list[_Example] = []
+        with progress.task(title, len(x)) as task:
+            task.advance(int(tally.done.sum()))
+            while True:
+                chunks = _fill(flying, waiting, sampling, noisy)
+                if not chunks:
+                    break
+                for (example, _), votes in zip(chunks, noisy.votes(chunks), strict=True):
+                    example.add(votes)
+                for example in [e for e in flying if e.done]:
+                    flying.remove(example)
+                    tally.put(example.index, example.selection, example.counts)
+                    task.advance()
+                if file:
+                    file.save_if_due(tally)
+        if file:
+            file.save(tally)
+    return tally
+
+
+@contextmanager
+def evaluating(model: Classifier) -> Iterator[None]:
+    """The model in evaluation mode, put back afterwards."""
+    training = isinstance(model, nn.Module) and model.training
+    try:
+        if training:
+            model.eval()  # type: ignore[attr-defined]
+        yield
+    finally:
+        if training:
+            model.train()  # type: ignore[attr-defined]
+
+
+@dataclass(eq=False)
+class _Example:
+    """One input on its way: its generator, and the votes so far."""
+
+    index: int
+    input: Tensor
+    sampling: Sampling
+    generator: torch.Generator
+    classes: int
+    drawn: int = 0
+    done: bool = False
+    selection: Tensor = field(init=False)
+    counts: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.selection, self.counts = torch.zeros(2, self.classes, dtype=torch.int64)
+
+    def take(self) -> int:
+        """How many samples to draw next; 0 when all are drawn. Votes for choosing and counting never share a chunk."""
+        n0, n = self.sampling.n0, self.sampling.n
+        rows = min(CHUNK, n0 - self.drawn if self.drawn < n0 else n0 + n - self.drawn)
+        self.drawn += rows
+        return rows
+
+    def add(self, votes: Tensor) -> None:
+        """Counts a chunk's votes, unless an earlier chunk of the same batch settled the question."""
+        if self.done:
+            return
+        if int(self.selection.sum()) < self.sampling.n0:
+            self.selection += votes
+            return
+        self.counts += votes
+        seen, stop = int(self.counts.sum()), self.sampling.stop
+        settled = stop is not None and stop.decided(int(self.counts[self.selection.argmax()]), seen)
+        self.done = settled or seen == self.sampling.n
+
+
+def _fill(
+    flying: list[_Example], waiting: Iterator[int], sampling: Sampling, noisy: _NoisyBatch
+) -> list[tuple[_Example, int]]:
+    """The chunks of the next batch: one for each example under way, then new examples, then more of the same."""
+    room, chunks = sampling.batch, list[tuple[_Example, int]]()
+    while len(flying) < sampling.batch // CHUNK and (index := next(waiting, None)) is not None:
+        flying.append(noisy.start(index))
+    took = True
+    while took and room >= CHUNK:
+        took = False
+        for example in flying:
+            if room >= CHUNK and (rows := example.take()):
+                chunks.append((example, rows))
+                room, took = room - rows, True
+    return chunks
+
+
+class _NoisyBatch:
+    """One buffer that every batch is drawn into."""
+
+    def __init__(self, model: Classifier, x: Tensor, sampling: Sampling) -> None:
+        parameter = next(model.parameters(), None) if isinstance(model, nn.Module) else None
+        self.model, self.sampling = model, sampling
+        self.device = x.device if parameter is None else parameter.device
+        dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
+        # Images and weights lie in memory with their channels last: half as fast again on a CPU, and no other result.
+        if x.dim() == 4 and isinstance(model, nn.Module):
+            model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.x = x.movedim(1, -1) if x.dim() == 4 else x
+        self.buffer = torch.empty(sampling.batch, *self.x.shape[1:], device=self.device, dtype=dtype)
+        self.view = self.buffer.movedim(-1, 1) if x.dim() == 4 else self.buffer
+        self.classes = self._forward(x[:1].to(self.device, dtype)).shape[1]
+
+    def start(self, index: int) -> _Example:
+        row = self.x[index].to(self.buffer)
+        generator = stream(self.sampling.seed, "noise", index, device=self.device)
+        return _Example(index, row, self.sampling, generator, self.classes)
+
+    def votes(self, chunks: list[tuple[_Example, int]]) -> Tensor:
+        """One row of votes for each chunk."""
+        at = 0
+        for example, rows in chunks:
+            noise = self.buffer[at : at + rows].normal_(0, self.sampling.sigma, generator=example.generator)
+            noise.add_(example.input)
+            at += rows
+        labels = self._forward(self.view[:at]).argmax(1)
+        sizes = torch.tensor([rows for _, rows in chunks], device=self.device)
+        offsets = torch.arange(len(chunks), device=self.device).mul_(self.classes).repeat_interleave(sizes)
+        votes = torch.bincount(labels.add_(offsets), minlength=len(chunks) * self.classes)
+        return votes.view(len(chunks), self.classes).cpu()
+
+    def _forward(self, batch: Tensor) -> Tensor:
+        logits = self.model(batch)
+        if logits.dim() != 2 or len(logits) != len(batch):
+            raise VictimError(
+                f"expected one row of scores an input, got shape {tuple(logits.shape)} for {len(batch)} inputs; "
+                "pass a model that returns [inputs, classes]"
+            )
+        if bool(logits.isnan().any()):
+            raise VictimError("the model answers with NaN; check its weights and the range of the inputs")
+        return logits
