@@ -41,6 +41,13 @@ def answered_logits(answer: Answer) -> Tensor:
     return recover_logits(_completed(answer), floor=_floor(answer))
 
 
+def answered_probs(answer: Answer) -> Tensor:
+    """One distribution per row, the best guess the view allows; one-hot where it shows labels only."""
+    if answer.view.kind == "labels":
+        return F.one_hot(answer.labels, answer.classes).float()
+    return _completed(answer)
+
+
 def intervals(answer: Answer) -> tuple[Tensor, Tensor]:
     """The lowest and highest log-probability each class can have had, given the answer: [n, classes] each."""
     if answer.view.kind == "logits":
@@ -51,7 +58,8 @@ def intervals(answer: Answer) -> tuple[Tensor, Tensor]:
     low = torch.where(probs - half >= FLOOR, (probs - half).clamp_min(FLOOR).log(), -math.inf)
     shown = answer.shown.to(probs.device)
     least = torch.where(shown, probs, 1).amin(1, keepdim=True)
-    left = (1 - probs.sum(1, keepdim=True)).clamp_min(FLOOR)
+    rounding = answer.classes * torch.finfo(probs.dtype).eps  # of the sum: what it hides is not known to be 0
+    left = (1 - probs.sum(1, keepdim=True)).clamp_min(0) + rounding
     hidden = torch.minimum(least, left).clamp_min(FLOOR).log()
     return torch.where(shown, low, -math.inf), torch.where(shown, high, hidden)
 

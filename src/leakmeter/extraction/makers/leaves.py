@@ -25,7 +25,7 @@ def paint_leaves(picture: Tensor, count: int, shape: Shape, generator: torch.Gen
     basis = linear_basis(shape, generator.device)
     n = len(picture)
     for _ in range(count):
-        mask = _leaf(n, basis, generator).unflatten(-1, shape[1:])
+        mask = _leaf(n, basis, generator).reshape(n, *shape[1:])
         mask *= chance(generator, 0.65, n, 1, 1)
         strength = uniform(generator, n, 1, 1, 1, high=0.3)
         texture = smooth_field(generator, n, 1, shape, 8).mul_(strength).add_(1)

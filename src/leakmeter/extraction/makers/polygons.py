@@ -17,7 +17,7 @@ def polygons(n: int, shape: Shape, generator: torch.Generator) -> Tensor:
     basis = linear_basis(shape, generator.device)
     picture = torch.zeros(n, *shape, device=generator.device)
     for index in range(4):
-        mask = _convex(n, basis, generator).unflatten(-1, shape[1:])
+        mask = _convex(n, basis, generator).reshape(n, *shape[1:])
         if index:
             mask *= chance(generator, 0.5, n, 1, 1)
         strength = uniform(generator, n, 1, 1, 1, high=0.3)

@@ -23,4 +23,4 @@ def _gratings(n: int, shape: Shape, generator: torch.Generator) -> Tensor:
     coefficients = normal(generator, n, waves, 3) * 8
     fields = (coefficients @ linear_basis(shape, generator.device)).sin_()
     mix = normal(generator, n, shape[0], waves) * 0.5
-    return (mix @ fields).unflatten(-1, shape[1:])
+    return (mix @ fields).reshape(n, *shape)

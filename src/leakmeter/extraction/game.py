@@ -1,0 +1,121 @@
+"""What the generator attacks share: one count of queries, one checkpoint, one detector of collapse.
+
+A generator and a student take turns; between two turns the whole state is in the networks, their optimizers and a few
+generators of random numbers. `Game` saves exactly that, so a killed attack goes on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from leakmeter.errors import UsageError
+from leakmeter.extraction.base import CurvePoint, Job
+from leakmeter.oracle.answer import Answer
+from leakmeter.oracle.oracle import Oracle
+
+COLLAPSED = 0.5
+"""Below this share of the highest class entropy, the queries have collapsed onto a few classes."""
+
+
+class Part(Protocol):
+    """A network or an optimizer."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Its state."""
+
+    def load_state_dict(self, state_dict: Any) -> object:
+        """Takes a state back."""
+
+
+class Game:
+    """Counts, observes and saves an attack that alternates. Restores itself when a checkpoint is there."""
+
+    def __init__(self, oracle: Oracle, job: Job, parts: dict[str, Part], draws: torch.Generator) -> None:
+        if not job.stops:
+            raise UsageError("an attack that trains a generator needs an end; give the oracle a budget")
+        self.oracle, self.job, self._parts, self._draws = oracle, job, parts, draws
+        self.asked = 0
+        self.turns = 0
+        self._counts = torch.zeros(oracle.spec.classes)
+        self._last: Tensor | None = None
+        self._checkpoint = job.checkpoint("game")
+        job.notes.update(class_entropy=[], collapsed=False)
+        self._restore()
+
+    @property
+    def left(self) -> int:
+        """Queries until the end of the attack."""
+        return self.job.stops[-1] - self.asked
+
+    def ask(self, x: Tensor) -> Answer:
+        """Asks, and remembers which classes answered."""
+        answer = self.oracle.query(x)
+        self.asked += len(x)
+        self._counts += answer.labels.bincount(minlength=len(self._counts)).cpu()
+        self._last = x
+        return answer
+
+    def end_turn(self, student: nn.Module) -> None:
+        """A point on the curve where one is wanted, a state on disk where one is due."""
+        self.turns += 1
+        done = self.job.curve[-1].queries if self.job.curve else 0
+        if any(done < stop <= self.asked for stop in self.job.stops):
+            self._observe(student)
+        if self._checkpoint is not None and self._checkpoint.due():
+            self._checkpoint.save(self._state())
+
+    def finish(self, student: nn.Module) -> nn.Module:
+        """The last point, and the last queries for the contact sheet."""
+        if not self.job.curve or self.job.curve[-1].queries < self.asked:
+            self._observe(student)
+        if self._last is not None:
+            self.job.show_queries(self._last)
+        return student.eval()
+
+    def _observe(self, student: nn.Module) -> None:
+        spread = class_entropy(self._counts)
+        self.job.notes["class_entropy"].append({"queries": self.asked, "entropy": spread})
+        self.job.notes["collapsed"] = spread < COLLAPSED
+        self._counts.zero_()
+        training = student.training
+        self.job.observe(student.eval(), self.asked)
+        student.train(training)
+
+    def _state(self) -> dict[str, object]:
+        return {
+            "parts": {name: part.state_dict() for name, part in self._parts.items()},
+            "asked": self.asked,
+            "turns": self.turns,
+            "position": self.oracle.position,
+            "counts": self._counts,
+            "last": self._last,
+            "draws": self._draws.get_state(),
+            "global": torch.get_rng_state(),
+            "curve": [point.model_dump(mode="json") for point in self.job.curve],
+            "notes": self.job.notes,
+        }
+
+    def _restore(self) -> None:
+        state: dict[str, Any] | None = self._checkpoint.load() if self._checkpoint is not None else None
+        if state is None:
+            return
+        for name, part in self._parts.items():
+            part.load_state_dict(state["parts"][name])
+        self.asked, self.turns, self._counts, self._last = (state[k] for k in ("asked", "turns", "counts", "last"))
+        self.oracle.seek(state["position"])
+        self._draws.set_state(state["draws"])
+        torch.set_rng_state(state["global"])
+        self.job.curve[:] = [CurvePoint.model_validate(point) for point in state["curve"]]
+        self.job.notes.update(state["notes"])
+
+
+def class_entropy(counts: Tensor) -> float:
+    """Entropy of the classes seen, as a share of the highest: 1 is an even spread, 0 one class."""
+    if counts.sum() == 0 or len(counts) < 2:
+        return 0.0
+    p = counts / counts.sum()
+    return float(torch.special.entr(p).sum()) / math.log(len(counts))
