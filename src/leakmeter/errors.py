@@ -13,6 +13,10 @@ class UsageError(LeakmeterError, ValueError):
     exit_code = 2
 
 
+class NotApplicable(UsageError):
+    """An attack that cannot work under this view or on this victim; an audit skips it and says why."""
+
+
 class Inconclusive(LeakmeterError):
     """The audit cannot conclude: the victim misbehaves, a record is damaged. Never to be read as a pass."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
+import safetensors.torch
 import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
@@ -14,6 +16,8 @@ from leakmeter.evaluation.intervals import Interval, wilson
 from leakmeter.oracle.answer import Answer, to_labels
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
+from leakmeter.runs.files import write_atomic
+from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
 TestData = Dataset | tuple[Tensor, Tensor | None] | Tensor
@@ -65,6 +69,16 @@ class Reference:
             kl=self._kl(logits),
             max_error=self._max_error(logits),
         )
+
+    def save(self, path: Path) -> None:
+        """Keeps the victim's answers; the inputs stay where they came from."""
+        write_atomic(path, safetensors.torch.save(self.answer.columns))
+
+    @classmethod
+    def load(cls, path: Path, data: Dataset, spec: VictimSpec) -> Reference:
+        """The answers kept at `path` to the inputs of `data`."""
+        columns = safetensors.torch.load(path.read_bytes())
+        return cls(data.x, data.y, Answer(View(spec.outputs), spec.classes, columns))
 
     def _kl(self, logits: Tensor) -> float | None:
         if self.answer.view.kind == "labels" or logits.shape[1] == 1:

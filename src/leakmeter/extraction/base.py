@@ -21,6 +21,7 @@ from leakmeter.progress import SILENT, Progress
 from leakmeter.registry import Registry, did_you_mean
 from leakmeter.seeds import derive
 from leakmeter.training.loop import Checkpoint
+from leakmeter.victims.spec import VictimSpec
 
 if TYPE_CHECKING:
     from leakmeter.runs.run import Run
@@ -71,11 +72,7 @@ class Job:
 
     def student(self, name: str | None, oracle: Oracle) -> nn.Module:
         """A fresh substitute network for this victim: a model's name, or `package.module:factory`."""
-        shape = oracle.spec.input_shape
-        name = name or ("lenet" if len(shape) == 3 else "mlp")
-        if ":" in name and name.partition(":")[0] not in MODELS:
-            return _factory_student(name).to(self.device)
-        return make_model(name, shape, oracle.spec.classes, seed=derive(self.seed, "student")).to(self.device)
+        return _student(student_name(name, oracle.spec), oracle.spec, derive(self.seed, "student")).to(self.device)
 
 
 class Attack(BaseModel, ABC):
@@ -116,6 +113,10 @@ class Extraction:
     notes: dict[str, Any]
     queries: Tensor | None
     """A few of the queries it asked."""
+    student: str | None
+    """The name the substitute can be built by; None: it is a network of the attack's own."""
+    untrained: Score | None
+    """The control: the same network before it learned anything."""
 
 
 def make_attack(name: str, options: dict[str, Any]) -> Attack:
@@ -140,7 +141,7 @@ def extract(
     oracle: Oracle,
     *,
     seed: int = 0,
-    test: TestData | None = None,
+    test: TestData | Reference | None = None,
     stops: Sequence[int] = (),
     device: torch.device | str = "cpu",
     progress: Progress = SILENT,
@@ -153,7 +154,7 @@ def extract(
         name: an attack: surrogate, dfme, codfe, dast, procedural, gradients, exact, exact-values.
         oracle: the only access to the victim.
         seed: the same seed gives the same copy.
-        test: data for the curve, seen by the owner's scoring only.
+        test: data for the curve, seen by the owner's scoring only; the victim's answers to it may come along.
         stops: query counts at which to put a point on the curve; the budget's end is always one.
         device: where the substitute trains.
         progress: what shows progress.
@@ -161,17 +162,28 @@ def extract(
         **options: the attack's hyper-parameters.
     """
     attack = make_attack(name, options)
-    judge = None if test is None else reference(oracle, test)
+    judge = test if test is None or isinstance(test, Reference) else reference(oracle, test)
     job = Job(seed, torch.device(device), progress, _stops(stops, oracle.ledger.budget), _reference=judge, _run=run)
     start = time.perf_counter()
     substitute = attack.run(oracle, job).eval()
     seconds = time.perf_counter() - start
     if not job.curve:
         job.observe(substitute, oracle.ledger.spent())
-    return Extraction(name, substitute, job.curve, oracle.ledger, seconds, job.notes, job.queries)
+    student = student_name(attack.student, oracle.spec) if hasattr(attack, "student") else None
+    untrained = None
+    if judge is not None and student is not None:
+        untrained = judge.score(_student(student, oracle.spec, derive(seed, "untrained")))
+    return Extraction(name, substitute, job.curve, oracle.ledger, seconds, job.notes, job.queries, student, untrained)
 
 
-def _factory_student(name: str) -> nn.Module:
+def student_name(name: str | None, spec: VictimSpec) -> str:
+    """The network an attack uses: the one named, else lenet for images and mlp for features."""
+    return name or ("lenet" if len(spec.input_shape) == 3 else "mlp")
+
+
+def _student(name: str, spec: VictimSpec, seed: int) -> nn.Module:
+    if ":" not in name or name.partition(":")[0] in MODELS:
+        return make_model(name, spec.input_shape, spec.classes, seed=seed)
     from leakmeter.victims.factory import call_factory
 
     made = call_factory(name)

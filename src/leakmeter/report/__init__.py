@@ -1,0 +1,1 @@
+"""Reports: every one is built from `results.json` alone."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from leakmeter.errors import Inconclusive
+from leakmeter.runs.files import told, write_atomic
 
 _SECONDS = 5.0
 
@@ -36,8 +37,6 @@ class DiskCheckpoint:
 
     def save(self, state: dict[str, object]) -> None:
         """Replaces the state in one step."""
-        from leakmeter.runs.run import told, write_atomic
-
         buffer = io.BytesIO()
         torch.save(state, buffer)
         with told(self._path):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import platform
-import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +19,7 @@ from leakmeter.errors import UsageError
 from leakmeter.oracle.ledger import Ledger
 from leakmeter.oracle.log import AnswerLog
 from leakmeter.runs.checkpoint import DiskCheckpoint
+from leakmeter.runs.files import told, write_atomic
 
 Plan = dict[str, Any]
 
@@ -32,10 +31,12 @@ class Run:
         self.path, self.plan = path, plan
 
     @classmethod
-    def create(cls, path: Path, plan: Plan) -> Run:
-        """Makes a new folder with the resolved plan in it."""
+    def enter(cls, path: Path, plan: Plan) -> Run:
+        """Makes the folder, or goes on in one made for the same plan."""
+        if (path / "plan.toml").exists():
+            return cls.resume(path, plan)
         with told(path):
-            path.mkdir(parents=True)
+            path.mkdir(parents=True, exist_ok=True)
             write_atomic(path / "env.json", json.dumps(environment(), indent=2).encode())
             write_atomic(path / "plan.toml", tomli_w.dumps(_without_none(plan)).encode())
         return cls(path, plan)
@@ -46,7 +47,7 @@ class Run:
         try:
             plan = tomllib.loads((path / "plan.toml").read_text())
         except FileNotFoundError as error:
-            raise UsageError(f"{path} is not a run: it has no plan.toml") from error
+            raise UsageError(f"{path} has no plan.toml, so nothing was asked there; start a new run") from error
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise UsageError(f"cannot read the plan of {path}: {error}") from error
         return cls(path, plan)
@@ -96,32 +97,6 @@ def fresh_path(out: Path, name: str) -> Path:
         more += 1
         path = out / f"{stem}-{more}"
     return path
-
-
-def write_atomic(path: Path, content: bytes) -> None:
-    """Replaces a file in one step: a reader, or a kill, sees the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
-    try:
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-
-
-@contextmanager
-def told(path: Path) -> Iterator[None]:
-    """Turns a folder that cannot be written into a sentence."""
-    try:
-        yield
-    except FileExistsError as error:
-        raise UsageError(f"{path} exists already; choose another --out, or go on with --resume {path}") from error
-    except OSError as error:
-        raise UsageError(f"cannot write to {path}: {error.strerror}; choose another --out") from error
 
 
 def environment() -> dict[str, Any]:

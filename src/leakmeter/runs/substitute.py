@@ -11,13 +11,13 @@ from torch import nn
 
 from leakmeter.errors import UsageError
 from leakmeter.models import make_model
-from leakmeter.runs.run import told, write_atomic
+from leakmeter.runs.files import told, write_atomic
 from leakmeter.victims.spec import VictimSpec
 
 
-def save_substitute(substitute: nn.Module, path: Path, model: str, spec: VictimSpec) -> None:
-    """Writes the weights; `model` is the registered name or factory the network came from."""
-    about = {"model": model, "input_shape": json.dumps(spec.input_shape), "classes": str(spec.classes)}
+def save_substitute(substitute: nn.Module, path: Path, model: str | None, spec: VictimSpec) -> None:
+    """Writes the weights; `model` is the registered name the network can be built by, if there is one."""
+    about = {"model": model or "", "input_shape": json.dumps(spec.input_shape), "classes": str(spec.classes)}
     weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in substitute.state_dict().items()}
     with told(path):
         write_atomic(path, safetensors.torch.save(weights, metadata=about))

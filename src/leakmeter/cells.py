@@ -1,0 +1,114 @@
+"""One cell: a victim behind its view and defense, one attack, one seed, one run directory that survives a kill."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from leakmeter.defenses import defend
+from leakmeter.errors import Inconclusive, NotApplicable
+from leakmeter.evaluation.score import Reference, TestData
+from leakmeter.extraction.base import extract
+from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger, Prices
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.plan import Cell
+from leakmeter.progress import SILENT, Progress
+from leakmeter.report.sheet import write_sheet
+from leakmeter.results import CellResult, Spending
+from leakmeter.runs.files import write_atomic
+from leakmeter.runs.run import Run
+from leakmeter.runs.substitute import save_substitute
+from leakmeter.seeds import derive
+from leakmeter.victims.victim import Victim
+
+
+def run_cell(
+    cell: Cell,
+    victim: Victim,
+    test: TestData | Reference | None,
+    run: Run,
+    *,
+    prices: Prices | None = None,
+    device: str = "cpu",
+    threads: int = 1,
+    progress: Progress = SILENT,
+) -> CellResult:
+    """Runs, or goes on with, one cell. A finished cell is read, not run again; a failing one says why."""
+    finished = run.path / "cell.json"
+    if finished.exists():
+        return CellResult.model_validate_json(finished.read_text())
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(True)
+    run.say(f"start {cell.id}")
+    try:
+        result = _run(cell, victim, test, run, prices, device, progress)
+    except NotApplicable as error:
+        result = CellResult(**_identity(cell), status="skipped", error=str(error))
+    except Inconclusive as error:
+        run.say(f"failed: {error}")
+        return CellResult(**_identity(cell), status="failed", error=str(error))
+    write_atomic(finished, result.model_dump_json(indent=2).encode())
+    run.say(f"{result.status} in {result.seconds:.1f} s")
+    return result
+
+
+def _run(
+    cell: Cell,
+    victim: Victim,
+    test: TestData | Reference | None,
+    run: Run,
+    prices: Prices | None,
+    device: str,
+    progress: Progress,
+) -> CellResult:
+    ledger, log = run.ledger(cell.budget), run.answers()
+    try:
+        oracle = Oracle(
+            defend(cell.defense, victim),
+            cell.view,
+            seed=derive(cell.seed, "server"),
+            ledger=ledger,
+            log=log,
+            truth=victim,
+        )
+        copy = extract(
+            cell.attack,
+            oracle,
+            seed=cell.seed,
+            test=test,
+            stops=cell.stops,
+            device=device,
+            progress=progress,
+            run=run,
+            **cell.options,
+        )
+        save_substitute(copy.substitute, run.path / "substitute.safetensors", copy.student, oracle.spec)
+        if copy.queries is not None and copy.queries.dim() == 4:
+            write_sheet(copy.queries, oracle.spec, run.path / "queries.png")
+        return CellResult(
+            **_identity(cell),
+            status="done",
+            curve=copy.curve,
+            untrained=copy.untrained,
+            spending=_spending(ledger, prices),
+            seconds=copy.seconds,
+            notes=copy.notes,
+        )
+    finally:
+        ledger.close()
+        log.close()
+
+
+def _spending(ledger: Ledger, prices: Prices | None) -> Spending:
+    attack = ledger.entry(ATTACK)
+    return Spending(
+        **asdict(attack),
+        evaluation=ledger.spent(EVALUATION),
+        money=None if prices is None else prices.cost(attack),
+    )
+
+
+def _identity(cell: Cell) -> dict[str, Any]:
+    return cell.model_dump(exclude={"stops"})

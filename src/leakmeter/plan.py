@@ -1,0 +1,228 @@
+"""What to audit and how: read from TOML, overridden by flags, checked key by key before anything is asked."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from leakmeter.errors import UsageError
+from leakmeter.registry import did_you_mean
+
+
+class Section(BaseModel):
+    """Frozen, and nothing unknown."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class VictimPlan(Section):
+    """The model, and what cannot be read off it."""
+
+    source: str
+    """`package.module:factory`, `file.py:factory`, a `.pt2` or an `.onnx` file."""
+    input_shape: tuple[int, ...] | None = None
+    low: float | None = None
+    """-inf: unbounded."""
+    high: float | None = None
+    classes: int | None = Field(default=None, ge=1)
+    outputs: Literal["logits", "probs", "labels"] | None = None
+
+    def keywords(self) -> dict[str, Any]:
+        """What to hand to `load_victim`: only what was given."""
+        given = {key: value for key, value in self.model_dump(exclude={"source"}).items() if value is not None}
+        for side in ("low", "high"):
+            if side in given and math.isinf(given[side]):
+                given[side] = None
+        return given
+
+
+class DataPlan(Section):
+    """Test data, seen by the owner's scoring only."""
+
+    name: str
+    """A dataset's name, an `.npz` file or an image folder."""
+    dir: str | None = None
+    split: Literal["train", "test"] = "test"
+    limit: int | None = Field(default=None, ge=1)
+    """Use only this many test inputs, drawn at random."""
+
+
+class AttackPlan(BaseModel):
+    """An attack by name, with its own options beside it."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str
+    control: bool = False
+    """An arm to compare with, not an attacker of the threat model."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The attack's own hyper-parameters."""
+        return dict(self.model_extra or {})
+
+    @model_validator(mode="after")
+    def _known(self) -> AttackPlan:
+        from leakmeter.extraction.base import make_attack
+
+        make_attack(self.name, self.options)
+        return self
+
+
+class PricePlan(Section):
+    """What the API charges a query, and more for an explanation."""
+
+    query: float = Field(default=0.0, ge=0)
+    explanation: float = Field(default=0.0, ge=0)
+    currency: str = "USD"
+
+
+class FidelityLimit(Section):
+    """No attacker may reach more than `value` fidelity with `queries` queries."""
+
+    queries: int = Field(ge=1)
+    value: float = Field(gt=0, le=1)
+
+
+class CostFloor(Section):
+    """A copy of that fidelity must cost at least so many queries."""
+
+    fidelity: float = Field(gt=0, le=1)
+    queries: int = Field(ge=1)
+
+
+class Policy(Section):
+    """What the owner will not accept; an empty policy accepts everything."""
+
+    max_fidelity: FidelityLimit | None = None
+    min_copy_cost: CostFloor | None = None
+
+
+class Cell(Section):
+    """One attack under one view and defense with one seed: the unit that runs, resumes and fails on its own."""
+
+    id: str
+    attack: str
+    options: dict[str, Any]
+    view: str
+    defense: str
+    seed: int
+    budget: int
+    stops: tuple[int, ...]
+    control: bool = False
+
+
+class Plan(Section):
+    """A whole audit."""
+
+    name: str = "audit"
+    victim: VictimPlan
+    data: DataPlan | None = None
+    attacks: tuple[AttackPlan, ...] = ()
+    """Empty: the attacks that suit the victim."""
+    views: tuple[str, ...] = ("probs", "labels")
+    defenses: tuple[str, ...] = ("none",)
+    budget: int = Field(default=5000, ge=1)
+    stops: tuple[int, ...] = ()
+    """Where the curve has points; empty: a doubling ladder up to the budget."""
+    seeds: tuple[int, ...] = (0, 1, 2)
+    prices: PricePlan | None = None
+    policy: Policy = Policy()
+    queries_per_day: int | None = Field(default=None, ge=1)
+    """The rate limit in force, for the advice in the verdict."""
+    device: str = "cpu"
+    threads: int = Field(default=1, ge=1)
+    """Torch threads a cell computes with: weights are the same bit for bit only for the same number."""
+
+    @field_validator("views")
+    @classmethod
+    def _views(cls, views: tuple[str, ...]) -> tuple[str, ...]:
+        from leakmeter.oracle.view import View
+
+        return tuple(str(View.parse(view)) for view in views)
+
+    @model_validator(mode="after")
+    def _stops_fit(self) -> Plan:
+        bad = [stop for stop in self.stops if not 0 < stop <= self.budget]
+        if bad:
+            raise ValueError(f"expected stops between 1 and the budget of {self.budget}, got {bad[0]}")
+        if not self.seeds or not self.views or not self.defenses:
+            raise ValueError("expected at least one seed, one view and one defense")
+        return self
+
+    def ladder(self) -> tuple[int, ...]:
+        """The stops of the curve: those given, or the budget halved again and again."""
+        if self.stops:
+            return tuple(sorted({*self.stops, self.budget}))
+        return tuple(sorted({max(1, self.budget // 2**k) for k in range(4)}))
+
+    def cells(self) -> Iterator[Cell]:
+        """Every combination, in the order they run; ids are stable names of folders."""
+        for defense in self.defenses:
+            for view in self.views:
+                for number, attack in enumerate(self.attacks):
+                    for seed in self.seeds:
+                        yield self._cell(number, attack, view, defense, seed)
+
+    def _cell(self, number: int, attack: AttackPlan, view: str, defense: str, seed: int) -> Cell:
+        parts = (f"{number}-{attack.name}", view, defense, f"seed{seed}")
+        safe = "_".join("".join(c if c.isalnum() or c in "-." else "-" for c in part) for part in parts)
+        return Cell(
+            id=safe,
+            attack=attack.name,
+            options=attack.options,
+            view=view,
+            defense=defense,
+            seed=seed,
+            budget=self.budget,
+            stops=self.ladder(),
+            control=attack.control,
+        )
+
+
+def make_plan(content: dict[str, Any]) -> Plan:
+    """A checked plan, or one sentence about the first thing wrong with it."""
+    try:
+        return Plan.model_validate(content)
+    except ValidationError as error:
+        raise UsageError(_explain(error)) from error
+
+
+def read_plan(path: Path) -> dict[str, Any]:
+    """The content of a TOML plan, not yet checked: flags may still override it."""
+    try:
+        return tomllib.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no plan {path}; write one with: leakmeter init {path}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the plan {path}: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"the plan {path} is not TOML: {error}") from error
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors()[0]
+    place = [str(part) for part in first["loc"]]
+    if first["type"] == "extra_forbidden":
+        return f"the plan has an unknown key '{'.'.join(place)}'{did_you_mean(place[-1], _keys(place[:-1]))}"
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "missing":
+        return f"the plan lacks '{'.'.join(place)}'"
+    return f"the plan's '{'.'.join(place)}': {message}" if place else f"the plan: {message}"
+
+
+def _keys(place: list[str]) -> list[str]:
+    """The known keys of the section at `place`."""
+    model: Any = Plan
+    for part in place:
+        field = model.model_fields.get(part)
+        kinds = [] if field is None else [field.annotation, *getattr(field.annotation, "__args__", ())]
+        model = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+        if model is None:
+            return []
+    return list(model.model_fields)

@@ -1,0 +1,16 @@
+"""All forms of a result, into one folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from leakmeter.report.html import report_html
+from leakmeter.results import AuditResult
+from leakmeter.runs.files import told, write_atomic
+
+
+def write_reports(result: AuditResult, folder: Path) -> None:
+    """`results.json` first: the rest can always be built from it again."""
+    with told(folder):
+        write_atomic(folder / "results.json", result.model_dump_json(indent=2).encode())
+        write_atomic(folder / "report.html", report_html(result, folder).encode())

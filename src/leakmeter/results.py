@@ -1,0 +1,164 @@
+"""The one record of results: what Python returns, what the command line writes, what every report is built from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from leakmeter.errors import UsageError
+from leakmeter.evaluation.intervals import Interval
+from leakmeter.evaluation.score import Score
+from leakmeter.extraction.base import CurvePoint
+
+SCHEMA_VERSION = 1
+
+
+class Strict(BaseModel):
+    """Frozen, and nothing unknown."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Spending(Strict):
+    """What a cell cost, by account."""
+
+    queries: int
+    explanations: int = 0
+    work: int = 0
+    cached: int = 0
+    unconfirmed: int = 0
+    evaluation: int = 0
+    money: float | None = None
+
+
+class CellResult(Strict):
+    """One attack under one view and defense with one seed."""
+
+    id: str
+    attack: str
+    options: dict[str, Any] = Field(default_factory=dict)
+    view: str
+    defense: str = "none"
+    seed: int
+    budget: int
+    control: bool = False
+    """Whether this arm is there to be compared with, not an attacker of the threat model."""
+    status: Literal["done", "failed", "skipped"]
+    error: str = ""
+    curve: list[CurvePoint] = Field(default_factory=list)
+    untrained: Score | None = None
+    """The control every cell carries: a substitute that learned nothing."""
+    spending: Spending | None = None
+    seconds: float = 0.0
+    notes: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def final(self) -> CurvePoint | None:
+        """The last point of the curve: the substitute that is reported."""
+        return self.curve[-1] if self.curve else None
+
+
+class VictimFacts(Strict):
+    """What the report says about the model."""
+
+    name: str
+    input_shape: tuple[int, ...]
+    classes: int
+    outputs: str
+    accuracy: float | None = None
+    test: str = ""
+    test_size: int = 0
+
+
+class CopyCost(Strict):
+    """Queries to reach a fidelity; None: not reached within the budget."""
+
+    fidelity: float
+    queries: int | None
+    low: int | None
+    """Where the optimistic end of the interval over seeds gets there."""
+    high: int | None
+
+
+class Arm(Strict):
+    """All seeds of one attack under one view and defense."""
+
+    attack: str
+    label: str
+    view: str
+    defense: str
+    control: bool
+    seeds: int
+    queries: int
+    fidelity: float
+    fidelity_interval: Interval
+    accuracy: float | None
+    curve: list[tuple[int, float, float, float]]
+    """Queries, mean fidelity, and its interval."""
+    costs: list[CopyCost]
+
+
+class Check(Strict):
+    """A soundness check of the audit itself."""
+
+    name: str
+    ok: bool
+    message: str
+
+
+class Ruling(Strict):
+    """One line of the policy, decided."""
+
+    rule: str
+    outcome: Literal["pass", "exceeded", "undecided"]
+    message: str
+
+
+class Verdict(Strict):
+    """The answer, in plain words first."""
+
+    outcome: Literal["pass", "exceeded", "undecided"]
+    headline: str
+    sentences: list[str]
+    arms: list[Arm]
+    rulings: list[Ruling]
+    checks: list[Check]
+
+
+class AuditResult(Strict):
+    """Everything an audit found. `results.json` is this, and nothing else."""
+
+    schema_version: int = SCHEMA_VERSION
+    created: str
+    plan: dict[str, Any]
+    environment: dict[str, Any]
+    victim: VictimFacts
+    cells: list[CellResult]
+    verdict: Verdict
+
+    @classmethod
+    def read(cls, path: Path) -> AuditResult:
+        """Reads `results.json` from a file or a run directory."""
+        path = path / "results.json" if path.is_dir() else path
+        try:
+            return cls.model_validate_json(path.read_text())
+        except FileNotFoundError as error:
+            raise UsageError(f"there is no {path}; the run may not be finished: go on with --resume") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot read {path}: {error}") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the file"
+            raise UsageError(f"{path} is not a result of schema {SCHEMA_VERSION}: {place}: {first['msg']}") from error
+
+    def _repr_html_(self) -> str:
+        from leakmeter.report.html import summary_html
+
+        return summary_html(self)
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass, 3 policy exceeded, 4 inconclusive."""
+        return {"pass": 0, "exceeded": 3, "undecided": 4}[self.verdict.outcome]
