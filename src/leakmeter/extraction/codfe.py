@@ -73,18 +73,14 @@ class _Rounds:
         self.game = Game(oracle, job, parts, self.draws)
 
     def play(self) -> nn.Module:
-        game, attack = self.game, self.attack
-        with game.job.progress.task("codfe", game.job.stops[-1] // attack.noise) as task:
-            task.advance(game.turns)
-            while game.left >= attack.noise:
-                self._ask()
-                for _ in range(attack.student_iterations):
-                    self._student_step()
-                for _ in range(attack.generator_iterations):
-                    self._generator_step()
-                game.end_turn(self.student)
-                task.advance()
-        return game.finish(self.student)
+        return self.game.play("codfe", self._round, self.attack.noise, self.student)
+
+    def _round(self, _: float) -> None:
+        self._ask()
+        for _ in range(self.attack.student_iterations):
+            self._student_step()
+        for _ in range(self.attack.generator_iterations):
+            self._generator_step()
 
     @torch.no_grad()
     def _ask(self) -> None:

@@ -65,16 +65,9 @@ class _Turns:
         self.wanted = torch.arange(attack.batch, device=job.device) * classes // attack.batch  # even over the classes
 
     def play(self) -> nn.Module:
-        game, attack = self.game, self.attack
-        with game.job.progress.task("dast", game.job.stops[-1] // attack.batch) as task:
-            task.advance(game.turns)
-            while game.left >= attack.batch:
-                self._turn()
-                game.end_turn(self.student)
-                task.advance()
-        return game.finish(self.student)
+        return self.game.play("dast", self._turn, self.attack.batch, self.student)
 
-    def _turn(self) -> None:
+    def _turn(self, _: float) -> None:
         x = self.generator.to_box(self.generator(self.generator.noise(self.attack.batch, self.draws), self.wanted))
         answer = self.game.ask(x)
         self.student_optimizer.zero_grad(set_to_none=True)

@@ -85,18 +85,13 @@ class _Duel:
         self.game = Game(oracle, job, parts, self.draws)
 
     def play(self) -> nn.Module:
-        attack, game = self.attack, self.game
-        turns = game.job.stops[-1] // attack.turn
-        with game.job.progress.task("dfme", turns) as task:
-            task.advance(game.turns)
-            while game.left >= attack.turn:
-                self._set_rates(game.turns / turns)
-                for _ in range(attack.generator_steps):
-                    self._generator_step()
-                self._student_steps()
-                game.end_turn(self.student)
-                task.advance()
-        return game.finish(self.student)
+        return self.game.play("dfme", self._turn, self.attack.turn, self.student)
+
+    def _turn(self, done: float) -> None:
+        self._set_rates(done)
+        for _ in range(self.attack.generator_steps):
+            self._generator_step()
+        self._student_steps()
 
     def _set_rates(self, done: float) -> None:
         factor = self.attack.decay ** sum(done >= milestone for milestone in self.attack.milestones)

@@ -7,12 +7,14 @@ generators of random numbers. `Game` saves exactly that, so a killed attack goes
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from leakmeter.errors import UsageError
+from leakmeter.errors import BudgetExhausted, UsageError
 from leakmeter.extraction.base import CurvePoint, Job
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
@@ -46,10 +48,16 @@ class Game:
         job.notes.update(class_entropy=[], collapsed=False)
         self._restore()
 
-    @property
-    def left(self) -> int:
-        """Queries until the end of the attack."""
-        return self.job.stops[-1] - self.asked
+    def play(self, title: str, turn: Callable[[float], None], cost: int, student: nn.Module) -> nn.Module:
+        """Takes turns of `cost` queries while they fit; each is told the fraction of the attack that is over."""
+        end = self.job.stops[-1]
+        with self.job.progress.task(title, end // cost) as task, suppress(BudgetExhausted):
+            task.advance(self.turns)
+            while self.asked + cost <= end:
+                turn(self.asked / end)
+                self._end_turn(student)
+                task.advance()
+        return self._finish(student)
 
     def ask(self, x: Tensor) -> Answer:
         """Asks, and remembers which classes answered."""
@@ -59,7 +67,7 @@ class Game:
         self._last = x
         return answer
 
-    def end_turn(self, student: nn.Module) -> None:
+    def _end_turn(self, student: nn.Module) -> None:
         """A point on the curve where one is wanted, a state on disk where one is due."""
         self.turns += 1
         done = self.job.curve[-1].queries if self.job.curve else 0
@@ -68,7 +76,7 @@ class Game:
         if self._checkpoint is not None and self._checkpoint.due():
             self._checkpoint.save(self._state())
 
-    def finish(self, student: nn.Module) -> nn.Module:
+    def _finish(self, student: nn.Module) -> nn.Module:
         """The last point, and the last queries for the contact sheet."""
         if not self.job.curve or self.job.curve[-1].queries < self.asked:
             self._observe(student)

@@ -1,0 +1,189 @@
+"""Queries drawn by code: no data, no generator to train, and far fewer queries than a trained one needs.
+
+Pictures of strokes, shapes and textures (rows of a table for a victim of features) are asked once. A committee of
+students learns the answers. What it disagrees on is asked next; at the end it teaches one student on as many fresh
+pictures as we like, which cost no query.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from pydantic import Field
+from torch import Tensor, nn
+
+from leakmeter.errors import BudgetExhausted, UsageError
+from leakmeter.evaluation.score import predict
+from leakmeter.extraction.base import Attack, Job
+from leakmeter.extraction.game import class_entropy
+from leakmeter.extraction.makers import draw
+from leakmeter.extraction.makers.tabular import tabular
+from leakmeter.extraction.targets import answered_logits, interval_loss, intervals, l1_loss
+from leakmeter.oracle.answer import Answer
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.seeds import derive, stream
+from leakmeter.training.loop import Batch, Loss, Recipe, fit
+
+GREY = {"strokes": 0.6, "blobs": 0.3, "silhouettes": 0.1}
+COLOUR = {"leaves": 0.7, "textures": 0.15, "blobs": 0.15}
+
+
+class Procedural(Attack):
+    """Draw, ask, learn; ask where the committee disagrees; teach."""
+
+    student: str | None = None
+    """A model's name; None: lenet for images, mlp for features."""
+    makers: dict[str, float] | None = None
+    """Weights of the image makers; None: strokes and shapes for one channel, dead leaves for more."""
+    levels: dict[int, tuple[float, ...]] = Field(default_factory=dict)
+    """Tables: columns that take only these values."""
+    onehot: tuple[tuple[int, ...], ...] = ()
+    """Tables: groups of columns of which one is 1."""
+    committee: int = Field(default=4, ge=1)
+    """Students that learn from the answers."""
+    first: float = Field(default=0.4, gt=0, le=1)
+    """The share of each stretch of queries that is asked blindly; the rest is chosen (1: nothing is chosen)."""
+    choice: int = Field(default=6, ge=1)
+    """Candidates drawn for each query chosen."""
+    jitter: float = Field(default=1.0, ge=0)
+    """Strength of the small turns, shifts and zooms under which an answer is taken to stay the same; 0: none."""
+    lessons: int = Field(default=30_000, ge=0)
+    """Fresh pictures on which the committee teaches the final student; 0: the first member is the copy."""
+    learn: Recipe = Recipe(steps=1200, batch=200, lr=3e-3, schedule="cyclic")
+    teach: Recipe = Recipe(steps=2500, batch=200, lr=3e-3, schedule="cyclic")
+
+    def run(self, oracle: Oracle, job: Job) -> nn.Module:
+        """One fresh student for each stop, from everything asked up to there."""
+        if not job.stops:
+            raise UsageError("the attack 'procedural' needs an end; give the oracle a budget")
+        return _Campaign(self, oracle, job).play()
+
+
+class _Campaign:
+    """What was asked so far, and what to do with it."""
+
+    def __init__(self, attack: Procedural, oracle: Oracle, job: Job) -> None:
+        self.attack, self.oracle, self.job = attack, oracle, job
+        self.draws = stream(job.seed, "procedural")
+        self.x = torch.empty(0, *oracle.spec.input_shape)
+        self.answers: list[Answer] = []
+        self.exhausted = False
+
+    def play(self) -> nn.Module:
+        for stop in self.job.stops:
+            self._ask(self._draw(math.ceil((stop - len(self.x)) * self.attack.first)))
+            if len(self.x) < stop and not self.exhausted:
+                self._ask(self._choose(self._learn(f"{stop}-choice"), stop - len(self.x)))
+            student = self._teach(self._learn(str(stop)), stop)
+            self.job.observe(student, len(self.x))
+            if self.exhausted:
+                break
+        self.job.show_queries(self.x[torch.randperm(len(self.x), generator=self.draws)])
+        labels = Answer.join(self.answers).labels
+        self.job.notes["class_entropy"] = class_entropy(labels.bincount(minlength=self.oracle.spec.classes))
+        return student
+
+    def _ask(self, x: Tensor) -> None:
+        try:
+            answer = self.oracle.query(x)
+        except BudgetExhausted as error:
+            self.exhausted, x = True, x[: error.remaining]
+            if len(x) == 0:
+                return
+            answer = self.oracle.query(x)
+        self.x, self.answers = torch.cat([self.x, x]), [*self.answers, answer]
+
+    def _draw(self, n: int) -> Tensor:
+        """Queries in the victim's box; where it is open, pictures of zero mean and about unit spread."""
+        spec = self.oracle.spec
+        if len(spec.input_shape) == 1:
+            levels, onehot = self.attack.levels, self.attack.onehot
+            return tabular(n, spec.low, spec.high, spec.features, self.draws, levels=levels, onehot=onehot)
+        if len(spec.input_shape) != 3:
+            return spec.sample(n, self.draws).float()
+        channels, height, width = spec.input_shape
+        makers = self.attack.makers or (GREY if channels == 1 else COLOUR)
+        pictures = draw(makers, n, (channels, height, width), self.draws)
+        if spec.low is None or spec.high is None:
+            return spec.clamp((pictures - 0.5) * 4)
+        return spec.clamp(torch.lerp(spec.low.to(pictures), spec.high.to(pictures), pictures))
+
+    def _choose(self, committee: list[nn.Module], n: int) -> Tensor:
+        """Of several candidates a query, those on which the committee's probabilities differ most."""
+        candidates = self._draw(n * self.attack.choice)
+        probs = torch.stack([predict(member, candidates).softmax(1) for member in committee])
+        disagreement = (probs - probs.mean(0)).abs().sum((0, 2))
+        return candidates[disagreement.argsort(descending=True, stable=True)[:n]]
+
+    def _learn(self, name: str) -> list[nn.Module]:
+        """A fresh committee that knows all answers so far."""
+        data = (self.x, *_targets(Answer.join(self.answers)))
+        return [
+            self._fit(data, self._answer_loss, self.attack.learn, f"{name}-{i}") for i in range(self.attack.committee)
+        ]
+
+    def _teach(self, committee: list[nn.Module], stop: int) -> nn.Module:
+        """The final student: the committee's mean on fresh pictures, and the answers where they are exact."""
+        if self.attack.lessons == 0:
+            return committee[0]
+        x = torch.cat([self.x, self._draw(self.attack.lessons)])
+        target = torch.stack([predict(member, x) for member in committee]).mean(0)
+        target -= target.mean(1, keepdim=True)
+        answer = Answer.join(self.answers)
+        if _exact(answer):
+            target[: len(self.x)] = answered_logits(answer).float()
+        return self._fit((x, target), self._lesson_loss, self.attack.teach, f"{stop}-final")
+
+    def _fit(self, data: Batch, loss: Loss, recipe: Recipe, name: str) -> nn.Module:
+        job = replace(self.job, seed=derive(self.job.seed, "member", name))
+        return fit(
+            job.student(self.attack.student, self.oracle),
+            data,
+            loss,
+            recipe,
+            seed=job.seed,
+            progress=job.progress,
+            title=f"student {name}",
+            checkpoint=job.checkpoint(f"student-{name}"),
+        )
+
+    def _answer_loss(self, model: nn.Module, batch: Batch, draws: torch.Generator) -> Tensor:
+        x, *target = batch
+        logits = model(jittered(x, self.attack.jitter, draws))
+        if len(target) == 2:
+            return interval_loss(logits, *target)
+        if target[0].dim() == 1:
+            return F.cross_entropy(logits, target[0])
+        return l1_loss(logits, target[0])
+
+    def _lesson_loss(self, model: nn.Module, batch: Batch, _: torch.Generator) -> Tensor:
+        return l1_loss(model(batch[0]), batch[1])
+
+
+def _exact(answer: Answer) -> bool:
+    """Whether the answers give all logits up to a constant."""
+    return answer.view.kind == "logits" or (answer.view.kind == "probs" and answer.view.decimals is None)
+
+
+def _targets(answer: Answer) -> tuple[Tensor, ...]:
+    """What there is to learn: logits, or labels, or an interval for every log-probability."""
+    if _exact(answer):
+        return (answered_logits(answer).float(),)
+    if answer.view.kind == "labels":
+        return (answer.labels,)
+    low, high = intervals(answer)
+    return low.float(), high.float()
+
+
+def jittered(x: Tensor, strength: float, draws: torch.Generator) -> Tensor:
+    """Each image turned by up to 6°, zoomed by up to 6 % and shifted by up to 2.5 %, times `strength`."""
+    if strength == 0 or x.dim() != 4:
+        return x
+    turn, zoom_x, zoom_y, *shift = (torch.rand(5, len(x), generator=draws, device=x.device) * 2 - 1) * strength
+    turn, zoom_x, zoom_y = turn * 0.1, 1 + 0.06 * zoom_x, 1 + 0.06 * zoom_y
+    rows = [turn.cos() * zoom_x, -turn.sin(), 0.05 * shift[0], turn.sin(), turn.cos() * zoom_y, 0.05 * shift[1]]
+    grid = F.affine_grid(torch.stack(rows, -1).reshape(-1, 2, 3), list(x.shape), align_corners=False)
+    return F.grid_sample(x, grid, align_corners=False, padding_mode="border")

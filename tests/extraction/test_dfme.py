@@ -1,0 +1,84 @@
+import pytest
+import torch
+from torch import nn
+
+from leakmeter.extraction.base import extract
+from leakmeter.extraction.dfme import Dfme, forward_difference, kl_rows, l1_rows
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.seeds import stream
+from leakmeter.victims.load import load_victim
+
+SMALL = {"batch": 8, "width": 4, "student": "linear"}
+
+
+def make_oracle(budget: int | None, view: str = "probs") -> Oracle:
+    torch.manual_seed(0)
+    victim = load_victim(
+        nn.Sequential(nn.Flatten(), nn.Linear(64, 3)), input_shape=(1, 8, 8), low=-1.0, high=1.0, classes=3,
+        outputs="logits",
+    )  # fmt: skip
+    return Oracle(victim, view=view, budget=budget)
+
+
+def test_the_estimate_points_along_the_true_gradient_of_each_row() -> None:
+    x = torch.randn(4, 1, 5, 6, generator=stream(0), dtype=torch.float64)
+    scale = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64).reshape(4, 1, 1, 1).repeat(4001, 1, 1, 1)
+
+    def function(points: torch.Tensor) -> torch.Tensor:
+        return (scale * points.sin()).flatten(1).sum(1)
+
+    estimate = forward_difference(function, x, 4000, 1e-5, stream(1))
+    truth = scale[:4] * x.cos()
+    for row in range(4):
+        assert torch.cosine_similarity(estimate[row].flatten(), truth[row].flatten(), dim=0) > 0.98
+        assert estimate[row].norm() == pytest.approx(truth[row].norm().item(), rel=0.15)
+
+
+def test_one_direction_is_unbiased_on_a_linear_function() -> None:
+    slope = torch.tensor([1.0, -3.0, 2.0])
+    draws = stream(0)
+    estimates = [forward_difference(lambda p: p @ slope, torch.zeros(64, 3), 1, 0.1, draws) for _ in range(200)]
+    assert torch.allclose(torch.cat(estimates).mean(0), slope, atol=0.2)
+
+
+def test_all_evaluations_are_one_call() -> None:
+    calls = []
+
+    def function(points: torch.Tensor) -> torch.Tensor:
+        calls.append(len(points))
+        return points.sum(1)
+
+    forward_difference(function, torch.zeros(5, 7), 3, 0.1, stream(0))
+    assert calls == [20]
+
+
+def test_row_losses_are_the_papers() -> None:
+    student, victim = torch.tensor([[0.5, -0.5], [2.0, 1.0]]), torch.tensor([[1.5, -1.5], [2.0, 1.0]])
+    assert torch.allclose(l1_rows(student, victim), torch.tensor([1.0, 0.0]))
+    p, q = victim.softmax(1), student.softmax(1)
+    assert torch.allclose(kl_rows(student, victim), (p * (p / q).log()).sum(1))
+
+
+@pytest.mark.parametrize("view", ["probs", "probs:2", "top:2", "labels", "logits"])
+def test_it_spends_whole_turns_within_the_budget_in_every_view(view: str) -> None:
+    attack = Dfme(**SMALL)
+    oracle = make_oracle(3 * attack.turn + 5, view)
+    result = extract("dfme", oracle, stops=[attack.turn], **SMALL)
+    assert oracle.ledger.spent() == 3 * attack.turn
+    assert [point.queries for point in result.curve] == [attack.turn, 3 * attack.turn]
+    assert result.queries is not None
+    assert 0 <= result.notes["class_entropy"][0]["entropy"] <= 1
+
+
+def test_the_student_comes_closer_to_the_victim() -> None:
+    test = (torch.rand(500, 1, 8, 8, generator=stream(5)) * 2 - 1, torch.zeros(500, dtype=torch.long))
+    options = {"batch": 32, "width": 4, "student": "linear", "student_lr": 0.5}
+    curve = extract("dfme", make_oracle(224 * 25), test=test, stops=[224], seed=1, **options).curve
+    assert curve[-1].score.fidelity > curve[0].score.fidelity
+    assert curve[-1].score.fidelity > 0.8
+
+
+def test_the_same_seed_gives_the_same_copy() -> None:
+    first, second = (extract("dfme", make_oracle(200), seed=4, **SMALL).substitute for _ in range(2))
+    for a, b in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(a, b)

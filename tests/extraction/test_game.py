@@ -1,0 +1,87 @@
+"""The generator attacks survive a kill: same weights, no answer paid for twice."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from leakmeter.errors import UsageError, VictimError
+from leakmeter.extraction.base import extract
+from leakmeter.extraction.game import class_entropy
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.runs.run import Run
+from leakmeter.victims.load import load_victim
+
+ATTACKS = {
+    "dfme": {"batch": 8, "width": 4},
+    "codfe": {"noise": 20, "batch": 10, "student_iterations": 2, "generator_iterations": 2, "width": 4, "memory": 2},
+    "dast": {"batch": 12, "width": 2},
+}
+BUDGET = 240
+
+
+class Killed(Exception):
+    pass
+
+
+class FragileNet(nn.Sequential):
+    """A victim whose process dies at a given call."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        super().__init__(nn.Flatten(), nn.Linear(64, 3))
+        self.calls, self.dies_at = 0, -1
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        if self.calls == self.dies_at:
+            raise Killed
+        return super().forward(x)
+
+
+def attack(name: str, net: FragileNet, run: Run) -> tuple[list[torch.Tensor], Oracle, dict]:
+    victim = load_victim(net, input_shape=(1, 8, 8), low=0.0, high=1.0, classes=3, outputs="logits")
+    oracle = Oracle(victim, view="probs", ledger=run.ledger(BUDGET), log=run.answers())
+    result = extract(name, oracle, seed=3, stops=[120], run=run, student="mlp:8", **ATTACKS[name])
+    return list(result.substitute.parameters()), oracle, {"curve": result.curve, "notes": result.notes}
+
+
+@pytest.mark.parametrize("name", list(ATTACKS))
+def test_a_killed_attack_goes_on_to_the_same_weights(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leakmeter.runs.checkpoint._SECONDS", 0.0)
+    whole, _, facts = attack(name, FragileNet(), Run.enter(tmp_path / "whole", {}))
+    net = FragileNet()
+    net.dies_at = 6
+    path = tmp_path / "killed"
+    with pytest.raises((Killed, VictimError)):
+        attack(name, net, Run.enter(path, {}))
+    resumed, oracle, again = attack(name, FragileNet(), Run.enter(path, {}))
+    assert all(torch.equal(a, b) for a, b in zip(whole, resumed, strict=True))
+    assert oracle.ledger.spent() <= BUDGET
+    assert again == facts
+
+
+@pytest.mark.parametrize("name", list(ATTACKS))
+def test_without_a_budget_there_is_no_end(name: str) -> None:
+    victim = load_victim(FragileNet(), input_shape=(1, 8, 8), low=0.0, high=1.0, classes=3, outputs="logits")
+    with pytest.raises(UsageError, match="budget"):
+        extract(name, Oracle(victim), student="linear", **ATTACKS[name])
+
+
+def test_class_entropy_is_one_when_even_and_zero_on_one_class() -> None:
+    assert class_entropy(torch.tensor([5.0, 5.0, 5.0])) == pytest.approx(1)
+    assert class_entropy(torch.tensor([9.0, 0.0, 0.0])) == 0
+    assert class_entropy(torch.zeros(3)) == 0
+
+
+def test_a_victim_of_one_opinion_is_reported_as_collapse() -> None:
+    net = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
+    nn.init.zeros_(net[1].weight)
+    net[1].bias.data = torch.tensor([5.0, 0.0, 0.0])
+    victim = load_victim(net, input_shape=(1, 8, 8), low=0.0, high=1.0, classes=3, outputs="logits")
+    notes = extract("dast", Oracle(victim, budget=24), student="linear", **ATTACKS["dast"]).notes
+    assert notes["collapsed"] is True
+    assert notes["class_entropy"][-1]["entropy"] == 0

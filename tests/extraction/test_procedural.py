@@ -1,0 +1,96 @@
+import pytest
+import torch
+from torch import nn
+
+from leakmeter.errors import UsageError
+from leakmeter.extraction.base import extract
+from leakmeter.extraction.procedural import jittered
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.seeds import stream
+from leakmeter.training.loop import Recipe
+from leakmeter.victims.load import load_victim
+
+QUICK = {
+    "committee": 2,
+    "lessons": 300,
+    "learn": Recipe(steps=60, batch=50, lr=1e-2, schedule="cyclic"),
+    "teach": Recipe(steps=80, batch=50, lr=1e-2, schedule="cyclic"),
+}
+
+
+def make_oracle(
+    budget: int | None, view: str = "probs", shape: tuple[int, ...] = (1, 8, 8), low=0.0, high=1.0
+) -> Oracle:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(torch.Size(shape).numel(), 4))
+    victim = load_victim(net, input_shape=shape, low=low, high=high, classes=4, outputs="logits")
+    return Oracle(victim, view=view, budget=budget)
+
+
+@pytest.mark.parametrize("view", ["logits", "probs", "probs:2", "top:2", "top:1", "labels"])
+def test_every_view_gives_a_copy_from_exactly_the_budget(view: str) -> None:
+    test = (torch.rand(400, 1, 8, 8, generator=stream(9)), None)
+    oracle = make_oracle(400, view)
+    result = extract("procedural", oracle, seed=1, test=test, stops=[100], student="linear", **QUICK)
+    assert oracle.ledger.spent() == 400
+    assert [point.queries for point in result.curve] == [100, 400]
+    assert result.curve[-1].score.fidelity > (0.85 if view in ("logits", "probs") else 0.6)
+    assert result.notes["class_entropy"] > 0.3
+    assert result.queries.shape == (64, 1, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("shape", "low", "high"), [((3, 9, 7), -1.0, 2.0), ((5,), 0.0, 9.0), ((5,), None, None), ((2, 6), 0.0, 1.0)]
+)
+def test_colours_tables_open_boxes_and_other_shapes_are_drawn_inside_the_box(shape, low, high) -> None:
+    oracle = make_oracle(60, shape=shape, low=low, high=high)
+    result = extract("procedural", oracle, seed=1, student="linear", **QUICK)  # the oracle refuses what leaves the box
+    assert result.queries.shape[1:] == shape
+    assert oracle.ledger.spent() == 60
+
+
+def test_the_same_seed_gives_the_same_copy_and_another_seed_another() -> None:
+    copies = [extract("procedural", make_oracle(80), seed=s, student="linear", **QUICK).substitute for s in (1, 1, 2)]
+    weights = [torch.cat([p.flatten() for p in copy.parameters()]) for copy in copies]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+def test_a_budget_partly_spent_by_others_is_used_to_the_last_query() -> None:
+    oracle = make_oracle(100)
+    oracle.query(torch.zeros(30, 1, 8, 8))
+    result = extract("procedural", oracle, student="linear", **QUICK)
+    assert oracle.ledger.remaining == 0
+    assert result.curve[-1].queries == 70
+
+
+def test_chosen_queries_are_those_the_committee_disagrees_on() -> None:
+    """Two members that differ only where the first pixel is bright: bright pictures are chosen."""
+    from leakmeter.extraction.base import Job
+    from leakmeter.extraction.procedural import Procedural, _Campaign
+
+    campaign = _Campaign(Procedural(makers={"textures": 1.0}, choice=10), make_oracle(100), Job(0, torch.device("cpu")))
+    members = [nn.Sequential(nn.Flatten(), nn.Linear(64, 4)) for _ in range(2)]
+    for sign, member in zip((1, -1), members, strict=True):
+        nn.init.zeros_(member[1].weight)
+        nn.init.zeros_(member[1].bias)
+        member[1].weight.data[0, 0] = 5.0 * sign
+    chosen = campaign._choose(members, 20)
+    assert chosen.shape == (20, 1, 8, 8)
+    assert chosen[:, 0, 0, 0].min() > 0.5
+
+
+def test_jitter_moves_a_picture_a_little_and_none_at_strength_zero() -> None:
+    x = torch.zeros(50, 1, 28, 28)
+    x[:, :, 10:18, 10:18] = 1
+    moved = jittered(x, 1.0, stream(0))
+    assert torch.equal(jittered(x, 0.0, stream(0)), x)
+    assert not torch.equal(moved[0], moved[1])
+    assert moved[:, :, 13:15, 13:15].min() > 0.99  # the middle stays inside
+    assert moved[:, :, :6].max() == 0
+    assert torch.equal(jittered(torch.ones(3, 5), 1.0, stream(0)), torch.ones(3, 5))
+
+
+def test_no_budget_is_refused() -> None:
+    with pytest.raises(UsageError, match="budget"):
+        extract("procedural", make_oracle(None))
