@@ -154,6 +154,34 @@ def extract(
     _conclude(run_audit(make_plan(_merge(base, _given(flags))), out=out, resume=resume, progress=_display(display)))
 
 
+@app.command()
+def study(
+    name: Annotated[str | None, typer.Argument(help="a study; without one, their names")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="folder for its JSON and figures (results/NAME)")] = None,
+    seed: Annotated[int, typer.Option("--seed", envvar="LEAKMETER_SEED", help="the first seed")] = 0,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="how many seeds")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="a small version that shows the shape only")] = False,
+    data_dir: DataDir = None,
+    device: Device = None,
+    threads: Threads = None,
+    display: Display = None,
+) -> None:
+    """Runs one of the papers' experiments, or ours, and writes its numbers and figure."""
+    from leakmeter.studies import STUDIES
+
+    if name is None:
+        typer.echo("\n".join(STUDIES))
+        raise typer.Exit
+    import torch
+
+    torch.set_num_threads(threads or 1)
+    torch.set_flush_denormal(True)
+    folder = out or Path("results") / name
+    settings = {"seed": seed, "seeds": seeds, "quick": quick, "data_dir": data_dir, "device": _device(device or "cpu")}
+    STUDIES[name](folder, **settings, progress=_display(display))
+    typer.echo(folder)
+
+
 @app.command("ls")
 def list_runs(out: Out = Path("runs")) -> None:
     """Lists the runs in a folder."""

@@ -1,0 +1,50 @@
+"""A study's JSON: cells already there are not computed again, and the command that made it stands inside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from leakmeter.errors import UsageError
+from leakmeter.runs.files import told, write_atomic
+from leakmeter.runs.run import environment
+
+
+class Record:
+    """`<name>.json` in a folder, written anew after every cell."""
+
+    def __init__(self, out: Path, name: str, command: str, about: dict[str, Any]) -> None:
+        self.path = out / f"{name}.json"
+        self.content: dict[str, Any] = {
+            "study": name,
+            "command": command,
+            **about,
+            "environment": environment(),
+            "cells": self._kept(),
+        }
+
+    def cell(self, key: str, compute: Callable[[], Any]) -> Any:
+        """The cell called `key`: from the file if it is there, else computed and written at once."""
+        cells = self.content["cells"]
+        if key not in cells:
+            cells[key] = compute()
+            self.write()
+        return cells[key]
+
+    def write(self, **facts: Any) -> dict[str, Any]:
+        """Adds facts and writes the file; returns its content."""
+        self.content.update(facts)
+        with told(self.path):
+            write_atomic(self.path, (json.dumps(self.content, indent=1) + "\n").encode())
+        return self.content
+
+    def _kept(self) -> dict[str, Any]:
+        if not self.path.exists():
+            return {}
+        try:
+            kept: dict[str, Any] = json.loads(self.path.read_text())["cells"]
+        except (OSError, ValueError, KeyError) as error:
+            raise UsageError(f"{self.path} is not the record of a study; move it away to start anew") from error
+        return kept
