@@ -7,7 +7,6 @@ and whichever examples share its batches (but for ties at the last digit of a fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -18,6 +17,7 @@ from leakmeter.certificates.sequential import StoppingRule
 from leakmeter.errors import UsageError, VictimError
 from leakmeter.progress import SILENT, Progress
 from leakmeter.seeds import stream
+from leakmeter.training.loop import evaluating
 
 CHUNK = 50
 Classifier = Callable[[Tensor], Tensor]
@@ -79,19 +79,6 @@ def collect(
     return tally
 
 
-@contextmanager
-def evaluating(model: Classifier) -> Iterator[None]:
-    """The model in evaluation mode, put back afterwards."""
-    training = isinstance(model, nn.Module) and model.training
-    try:
-        if training:
-            model.eval()  # type: ignore[attr-defined]
-        yield
-    finally:
-        if training:
-            model.train()  # type: ignore[attr-defined]
-
-
 @dataclass(eq=False)
 class _Example:
     """One input on its way: its generator, and the votes so far."""
@@ -102,6 +89,8 @@ class _Example:
     generator: torch.Generator
     classes: int
     drawn: int = 0
+    pending: int = 0
+    """Chunks drawn whose votes are not known yet."""
     done: bool = False
     selection: Tensor = field(init=False)
     counts: Tensor = field(init=False)
@@ -109,15 +98,20 @@ class _Example:
     def __post_init__(self) -> None:
         self.selection, self.counts = torch.zeros(2, self.classes, dtype=torch.int64)
 
+    @property
+    def left(self) -> int:
+        """How many samples may still be drawn."""
+        return self.sampling.n0 + self.sampling.n - self.drawn
+
     def take(self) -> int:
-        """How many samples to draw next; 0 when all are drawn. Votes for choosing and counting never share a chunk."""
-        n0, n = self.sampling.n0, self.sampling.n
-        rows = min(CHUNK, n0 - self.drawn if self.drawn < n0 else n0 + n - self.drawn)
-        self.drawn += rows
+        """How many samples to draw next: votes for choosing and votes for counting never share a chunk."""
+        rows = min(CHUNK, self.sampling.n0 - self.drawn if self.drawn < self.sampling.n0 else self.left)
+        self.drawn, self.pending = self.drawn + rows, self.pending + 1
         return rows
 
     def add(self, votes: Tensor) -> None:
         """Counts a chunk's votes, unless an earlier chunk of the same batch settled the question."""
+        self.pending -= 1
         if self.done:
             return
         if int(self.selection.sum()) < self.sampling.n0:
@@ -132,18 +126,23 @@ class _Example:
 def _fill(
     flying: list[_Example], waiting: Iterator[int], sampling: Sampling, noisy: _NoisyBatch
 ) -> list[tuple[_Example, int]]:
-    """The chunks of the next batch: one for each example under way, then new examples, then more of the same."""
+    """The chunks of the next batch, as many as fit; none when all is drawn."""
     room, chunks = sampling.batch, list[tuple[_Example, int]]()
-    while len(flying) < sampling.batch // CHUNK and (index := next(waiting, None)) is not None:
-        flying.append(noisy.start(index))
-    took = True
-    while took and room >= CHUNK:
-        took = False
-        for example in flying:
-            if room >= CHUNK and (rows := example.take()):
-                chunks.append((example, rows))
-                room, took = room - rows, True
+    while room >= CHUNK and (example := _next(flying, waiting, sampling, noisy)) is not None:
+        chunks.append((example, example.take()))
+        room -= chunks[-1][1]
     return chunks
+
+
+def _next(flying: list[_Example], waiting: Iterator[int], sampling: Sampling, noisy: _NoisyBatch) -> _Example | None:
+    """Who draws next: one after the other where all get n votes, else all in turn, since each chunk may be the last."""
+    ready = [example for example in flying if example.left and not (sampling.stop and example.pending)]
+    if ready:
+        return ready[0]
+    if (index := next(waiting, None)) is not None:
+        flying.append(noisy.start(index))
+        return flying[-1]
+    return min((example for example in flying if example.left), key=lambda example: example.pending, default=None)
 
 
 class _NoisyBatch:

@@ -150,6 +150,19 @@ def private_randomness(seed: int, device: torch.device | str = "cpu") -> Iterato
         yield
 
 
+@contextmanager
+def evaluating(model: object) -> Iterator[None]:
+    """A module in evaluation mode, each part put back as it was; anything else that can be called is left alone."""
+    modes = [(part, part.training) for part in model.modules()] if isinstance(model, nn.Module) else []
+    for part, _ in modes:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
 class _Batches:
     """Endless shuffled rows, each once an epoch; its whole state is two tensors and a number."""
 

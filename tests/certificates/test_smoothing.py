@@ -1,0 +1,206 @@
+"""`certify` and `predict` on models whose smoothed prediction is known exactly."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import torch
+from scipy.special import ndtr
+from scipy.stats import binom
+from torch import nn
+
+import leakmeter as lm
+from leakmeter.certificates import predict
+from leakmeter.certificates.smoothing import BOUNDS, probability_for
+from leakmeter.errors import UsageError, VictimError
+
+
+class Halfspace(nn.Module):
+    """Class 1 where w·x + b > 0: P(class 1 under noise) = Φ((w·x + b) / (σ‖w‖)), and the boundary is that near."""
+
+    def __init__(self, dimension: int = 8, classes: int = 2) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        self.w = nn.Parameter(torch.randn(dimension, generator=generator))
+        self.b, self.classes = 0.2, classes
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        score = x.flatten(1) @ self.w + self.b
+        return torch.stack([-score, score, *[torch.full_like(score, -1e9)] * (self.classes - 2)], 1)
+
+    def distance(self, x: torch.Tensor) -> torch.Tensor:
+        return ((x.flatten(1) @ self.w + self.b) / self.w.norm()).detach().double()
+
+
+@pytest.fixture
+def model() -> Halfspace:
+    return Halfspace()
+
+
+def inputs(n: int, shape: tuple[int, ...] = (8,), seed: int = 1) -> torch.Tensor:
+    return 0.5 * torch.randn(n, *shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("bound", ["tight", "renyi", "pixeldp"])
+@pytest.mark.parametrize("options", [{"n": 500}, {"n": 2000, "target_radius": 0.1}, {"n": 500, "runner_up": "classes"}])
+def test_certificates_are_wrong_at_most_alpha_often(model, bound, options):
+    x, alpha = inputs(600), 0.05
+    distance = model.distance(x)
+    certificate = lm.certify(model, x, sigma=0.5, alpha=alpha, bound=bound, n0=20, **options)
+    certified = certificate.labels >= 0
+    wrong = certified & ((certificate.labels != (distance > 0)) | (certificate.radii > distance.abs()))
+    assert int(wrong.sum()) <= binom.ppf(0.999, len(x), alpha)
+    assert certified.float().mean() > 0.6
+    assert (certificate.radii[~certified] == 0).all()
+
+
+def test_with_many_votes_the_tight_radius_nears_the_distance(model):
+    x = inputs(5)
+    radii = lm.certify(model, x, sigma=0.5, n=50_000, alpha=0.001).radii
+    torch.testing.assert_close(radii, model.distance(x).abs().clamp(max=2), atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize("options", [{}, {"target_radius": 0.2}])
+def test_results_do_not_depend_on_batching(options):
+    x = inputs(30, (1, 4, 2))
+    a, b, c = (
+        lm.certify(Halfspace(), rows, sigma=0.5, n=430, n0=70, seed=3, batch=batch, **options)
+        for rows, batch in ((x, 50), (x, 1000), (x[:11], 333))
+    )
+    assert torch.equal(a.counts, b.counts)
+    assert torch.equal(a.selection, b.selection)
+    assert torch.equal(a.counts[:11], c.counts)
+
+
+def test_votes_are_all_there_and_depend_on_the_seed_and_the_place(model):
+    x = inputs(1).repeat(4, 1)
+    certificate = lm.certify(model, x, sigma=0.5, n=437, n0=63, seed=3)
+    assert certificate.counts.sum(1).tolist() == [437] * 4
+    assert certificate.selection.sum(1).tolist() == [63] * 4
+    assert certificate.samples.tolist() == [500] * 4
+    assert len({tuple(row) for row in certificate.counts.tolist()}) > 1
+    assert not torch.equal(certificate.counts, lm.certify(model, x, sigma=0.5, n=437, n0=63, seed=4).counts)
+
+
+def test_noise_is_gaussian_and_fresh_for_every_sample():
+    seen = []
+
+    def spy(batch: torch.Tensor) -> torch.Tensor:
+        seen.append(batch.clone())
+        return torch.zeros(len(batch), 2)
+
+    lm.certify(spy, torch.full((3, 1, 4, 4), 7.0), sigma=0.5, n=2000)
+    drawn = torch.cat(seen[1:])  # the first call only counts the classes
+    assert drawn.mean().item() == pytest.approx(7, abs=0.01)
+    assert drawn.std().item() == pytest.approx(0.5, abs=0.005)
+    assert len(drawn.flatten(1).unique(dim=0)) == len(drawn) == 3 * 2100
+
+
+def test_recompute_needs_no_model_and_equals_a_fresh_certificate():
+    model, x = Halfspace(classes=4), inputs(40)
+    made = {
+        (bound, alpha, how): lm.certify(model, x, sigma=0.5, n=300, alpha=alpha, bound=bound, runner_up=how)
+        for bound, alpha, how in [("tight", 0.001, "rest"), ("renyi", 0.01, "rest"), ("pixeldp", 0.05, "classes")]
+    }
+    first = made["tight", 0.001, "rest"]
+    for (bound, alpha, how), fresh in made.items():
+        again = first.recompute(bound=bound, alpha=alpha, runner_up=how)
+        assert torch.equal(again.radii, fresh.radii)
+        assert torch.equal(again.labels, fresh.labels)
+    assert (first.recompute(bound="pixeldp").radii <= first.recompute(bound="renyi").radii).all()
+    assert (first.recompute(bound="renyi").radii <= first.radii).all()
+
+
+def test_sequential_decides_as_the_truth_says_with_far_fewer_votes(model):
+    x, radius = inputs(100), 0.3
+    certificate = lm.certify(model, x, sigma=0.5, n=20_000, target_radius=radius)
+    clear = (model.distance(x).abs() - radius).abs() > 0.05
+    reached = certificate.radii >= radius
+    assert torch.equal(reached[clear], (model.distance(x).abs() >= radius)[clear])
+    assert certificate.samples[clear].double().mean() < 20_000 / 10
+    stopped = certificate.counts.sum(1) < 20_000
+    top = certificate.counts.gather(1, certificate.selection.argmax(1, keepdim=True))[:, 0] / certificate.counts.sum(1)
+    assert torch.equal(reached[stopped], top[stopped] > probability_for(radius, 0.5, "tight"))
+
+
+@pytest.mark.parametrize("bound", ["tight", "renyi", "pixeldp"])
+def test_probability_for_inverts_the_bound(bound):
+    radius = BOUNDS[bound]
+    p = probability_for(0.25, 0.5, bound)
+    assert radius(p, 1 - p, 0.5) >= 0.25
+    assert radius(p - 1e-9, 1 - p + 1e-9, 0.5) < 0.25
+    assert bound != "tight" or p == pytest.approx(ndtr(0.5), rel=1e-10)
+
+
+def test_summaries():
+    model, x = Halfspace(), inputs(100)
+    y = (model.distance(x) > 0).long()
+    y[:10] = 1 - y[:10]
+    certificate = lm.certify(model, x, sigma=0.5, n=1000)
+    right = certificate.labels == y
+    assert certificate.accuracy(y, 0.2) == pytest.approx((right & (certificate.radii >= 0.2)).double().mean().item())
+    assert certificate.average_radius(y) == pytest.approx((certificate.radii * right).mean().item())
+    assert certificate.sure_accuracy(y, 0.2) < certificate.accuracy(y, 0.2)
+    assert certificate.accuracy(y, 0.0) <= 0.9
+
+
+def test_predict_abstains_or_is_right(model):
+    x, alpha = inputs(400), 0.05
+    labels = predict(model, x, sigma=0.5, n=100, alpha=alpha)
+    wrong = (labels >= 0) & (labels != (model.distance(x) > 0))
+    assert int(wrong.sum()) <= binom.ppf(0.999, len(x), alpha)
+    assert 0 < (labels == -1).float().mean() < 0.5
+
+
+class Dropping(Halfspace):
+    """Answers at random while training."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        assert not self.training
+        return super().forward(x)
+
+
+def test_the_model_is_used_in_evaluation_mode_and_put_back():
+    model = Dropping().train()
+    lm.certify(model, inputs(2), sigma=0.5, n=100)
+    assert model.training
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 9, "alpha": 0.001}, "n >= 10"),
+        ({"n": 60, "target_radius": 1.0}, "expected n >= "),
+        ({"sigma": 0.0}, "sigma"),
+        ({"alpha": 1.5}, "alpha"),
+        ({"bound": "tigth"}, "did you mean 'tight'"),
+        ({"n0": 0}, "n0 >= 1"),
+        ({"batch": 10}, "batch"),
+        ({"bound": "pixeldp", "target_radius": 0.4}, "at most 0.285"),
+        ({"target_radius": 0.1, "runner_up": "classes"}, "runner_up"),
+    ],
+)
+def test_says_what_cannot_work(model, options, message):
+    with pytest.raises(UsageError, match=message):
+        lm.certify(model, inputs(2), **({"sigma": 0.5, "n": 1000} | options))
+
+
+def test_says_when_predict_cannot_settle_anything(model):
+    with pytest.raises(UsageError, match="n >= 11"):
+        predict(model, inputs(2), sigma=0.5, n=10, alpha=0.001)
+
+
+def test_no_input_and_no_scores_are_errors(model):
+    with pytest.raises(UsageError, match="at least one input"):
+        lm.certify(model, inputs(0), sigma=0.5, n=100)
+    with pytest.raises(VictimError, match="scores"):
+        lm.certify(lambda x: x.sum(1), inputs(2), sigma=0.5, n=100)
+    with pytest.raises(VictimError, match="NaN"):
+        lm.certify(lambda x: x * float("nan"), inputs(2), sigma=0.5, n=100)
+
+
+def test_fewer_certified_at_a_stricter_confidence(model):
+    certificate = lm.certify(model, inputs(50), sigma=0.5, n=200)
+    radii = [certificate.recompute(alpha=alpha).radii for alpha in (0.1, 0.01, 0.001)]
+    assert all((a >= b).all() for a, b in pairwise(radii))
