@@ -67,7 +67,8 @@ def test_it_spends_whole_turns_within_the_budget_in_every_view(view: str) -> Non
     assert oracle.ledger.spent() == 3 * attack.turn
     assert [point.queries for point in result.curve] == [attack.turn, 3 * attack.turn]
     assert result.queries is not None
-    assert 0 <= result.notes["class_entropy"][0]["entropy"] <= 1
+    assert 0 <= result.notes["answers"][0]["class_entropy"] <= 1
+    assert 0 <= result.notes["answers"][0]["foreseen"] <= 1
 
 
 def test_the_student_comes_closer_to_the_victim() -> None:

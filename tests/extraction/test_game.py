@@ -84,4 +84,4 @@ def test_a_victim_of_one_opinion_is_reported_as_collapse() -> None:
     victim = load_victim(net, input_shape=(1, 8, 8), low=0.0, high=1.0, classes=3, outputs="logits")
     notes = extract("dast", Oracle(victim, budget=24), student="linear", **ATTACKS["dast"]).notes
     assert notes["collapsed"] is True
-    assert notes["class_entropy"][-1]["entropy"] == 0
+    assert notes["answers"][-1]["class_entropy"] == 0

@@ -12,9 +12,10 @@ from leakmeter.victims.load import load_victim
 
 QUICK = {
     "committee": 2,
+    "jitter": 0.0,
     "lessons": 300,
-    "learn": Recipe(steps=60, batch=50, lr=1e-2, schedule="cyclic"),
-    "teach": Recipe(steps=80, batch=50, lr=1e-2, schedule="cyclic"),
+    "learn": Recipe(steps=150, batch=50, lr=1e-2, schedule="cyclic"),
+    "teach": Recipe(steps=250, batch=50, lr=1e-2, schedule="cyclic"),
 }
 
 

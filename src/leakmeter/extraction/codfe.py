@@ -85,7 +85,7 @@ class _Rounds:
     @torch.no_grad()
     def _ask(self) -> None:
         x = self.generator.to_box(self.generator(self.z))
-        self.known.add(x, answered_probs(self.game.ask(x)).to(x))
+        self.known.add(x, answered_probs(self.game.ask(x, self.student)).to(x))
 
     def _student_step(self) -> None:
         x, target = self.known.sample(self.attack.batch, self.draws)

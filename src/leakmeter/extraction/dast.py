@@ -69,7 +69,7 @@ class _Turns:
 
     def _turn(self, _: float) -> None:
         x = self.generator.to_box(self.generator(self.generator.noise(self.attack.batch, self.draws), self.wanted))
-        answer = self.game.ask(x)
+        answer = self.game.ask(x.detach(), self.student)
         self.student_optimizer.zero_grad(set_to_none=True)
         self._distance(self.student(x.detach()), answer).backward()  # type: ignore[no-untyped-call]
         self.student_optimizer.step()

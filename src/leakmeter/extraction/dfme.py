@@ -124,7 +124,7 @@ class _Duel:
         """The generator stands still, so the batches of all steps are drawn and asked together."""
         with torch.no_grad():
             x = self.generator.to_box(self.generator(self._noise(self.attack.batch * self.attack.student_steps)))
-        target = answered_logits(self.game.ask(x)).to(x)
+        target = answered_logits(self.game.ask(x, self.student)).to(x)
         for rows in torch.arange(len(x), device=x.device).chunk(self.attack.student_steps):
             self.student_optimizer.zero_grad(set_to_none=True)
             self.row_loss(self.student(x[rows]), target[rows]).mean().backward()  # type: ignore[no-untyped-call]

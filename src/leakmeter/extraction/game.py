@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.errors import BudgetExhausted, UsageError
+from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import CurvePoint, Job
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
@@ -43,9 +44,10 @@ class Game:
         self.asked = 0
         self.turns = 0
         self._counts = torch.zeros(oracle.spec.classes)
+        self._foreseen = torch.zeros(2)
         self._last: Tensor | None = None
         self._checkpoint = job.checkpoint("game")
-        job.notes.update(class_entropy=[], collapsed=False)
+        job.notes.update(answers=[], collapsed=False)
         self._restore()
 
     def play(self, title: str, turn: Callable[[float], None], cost: int, student: nn.Module) -> nn.Module:
@@ -59,11 +61,13 @@ class Game:
                 task.advance()
         return self._finish(student)
 
-    def ask(self, x: Tensor) -> Answer:
-        """Asks, and remembers which classes answered."""
+    def ask(self, x: Tensor, student: nn.Module | None = None) -> Answer:
+        """Asks, remembers which classes answered, and how many of them `student` had foreseen."""
         answer = self.oracle.query(x)
         self.asked += len(x)
         self._counts += answer.labels.bincount(minlength=len(self._counts)).cpu()
+        if student is not None:
+            self._foreseen += torch.tensor([int((predict(student, x).argmax(1) == answer.labels).sum()), len(x)])
         self._last = x
         return answer
 
@@ -85,10 +89,12 @@ class Game:
         return student.eval()
 
     def _observe(self, student: nn.Module) -> None:
-        spread = class_entropy(self._counts)
-        self.job.notes["class_entropy"].append({"queries": self.asked, "entropy": spread})
+        spread, (right, tried) = class_entropy(self._counts), self._foreseen.tolist()
+        foreseen = right / tried if tried else None
+        self.job.notes["answers"].append({"queries": self.asked, "class_entropy": spread, "foreseen": foreseen})
         self.job.notes["collapsed"] = spread < COLLAPSED
         self._counts.zero_()
+        self._foreseen.zero_()
         training = student.training
         self.job.observe(student.eval(), self.asked)
         student.train(training)
@@ -100,6 +106,7 @@ class Game:
             "turns": self.turns,
             "position": self.oracle.position,
             "counts": self._counts,
+            "foreseen": self._foreseen,
             "last": self._last,
             "draws": self._draws.get_state(),
             "global": torch.get_rng_state(),
@@ -113,7 +120,8 @@ class Game:
             return
         for name, part in self._parts.items():
             part.load_state_dict(state["parts"][name])
-        self.asked, self.turns, self._counts, self._last = (state[k] for k in ("asked", "turns", "counts", "last"))
+        self.asked, self.turns, self._last = state["asked"], state["turns"], state["last"]
+        self._counts, self._foreseen = state["counts"], state["foreseen"]
         self.oracle.seek(state["position"])
         self._draws.set_state(state["draws"])
         torch.set_rng_state(state["global"])

@@ -1,0 +1,70 @@
+"""What the extraction studies share: one attack on one trained victim as a cell, and means over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from torch import Tensor
+
+from leakmeter.data.catalogue import load
+from leakmeter.evaluation.intervals import mean_interval
+from leakmeter.extraction.base import extract
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.progress import SILENT, Progress
+from leakmeter.studies.victims import trained
+from leakmeter.training.loop import Recipe
+from leakmeter.victims.load import load_victim
+from leakmeter.victims.victim import Victim
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where the victims' data is and where to compute."""
+
+    data_dir: Path | None = None
+    device: str = "cpu"
+    progress: Progress = SILENT
+    quick: bool = False
+
+    def victim(self, dataset: str, model: str, seed: int, recipe: Recipe | None = None) -> Victim:
+        """The network trained on the dataset's train split."""
+        options: dict[str, Any] = {"recipe": Recipe(steps=200, batch=128, lr=3e-3)} if self.quick else {}
+        if recipe is not None and not self.quick:
+            options = {"recipe": recipe}
+        network = trained(dataset, model, seed=seed, data_dir=self.data_dir, progress=self.progress, **options)
+        shape = load(dataset, "test", self.data_dir).input_shape
+        return load_victim(network, input_shape=shape, low=0.0, high=1.0, device=self.device)
+
+    def copy(
+        self, attack: str, victim: Victim, dataset: str, *, view: str, stops: Sequence[int], seed: int, **options: Any
+    ) -> dict[str, Any]:
+        """One extraction, scored at every stop on the dataset's test split."""
+        test = load(dataset, "test", self.data_dir)
+        oracle = Oracle(victim, view=view, budget=max(stops))
+        done = extract(
+            attack, oracle, seed=seed, test=test, stops=stops, device=self.device, progress=self.progress, **options
+        )
+        curve = [{"queries": point.queries, **_score(point.score)} for point in done.curve]
+        plain = {key: value for key, value in options.items() if not isinstance(value, Path | Tensor)}
+        facts = {"attack": attack, "dataset": dataset, "view": view, "seed": seed, "options": plain}
+        return {**facts, "seconds": round(done.seconds, 1), "notes": done.notes, "curve": curve}
+
+
+def at(cell: dict[str, Any], queries: int) -> dict[str, Any]:
+    """The last point of the cell's curve that cost no more than `queries`."""
+    return [point for point in cell["curve"] if point["queries"] <= queries][-1]  # type: ignore[no-any-return]
+
+
+def over_seeds(values: list[float]) -> dict[str, Any]:
+    """Mean, interval and the values behind them."""
+    return {"mean": fmean(values), "interval": mean_interval(values).model_dump(), "values": values}
+
+
+def _score(score: Any) -> dict[str, Any]:
+    facts: dict[str, Any] = score.model_dump(mode="json")
+    facts["accuracy_over_victim"] = facts["accuracy"] / facts["victim_accuracy"]
+    return facts
