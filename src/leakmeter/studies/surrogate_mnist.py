@@ -39,7 +39,7 @@ def main(
 
             def copy(pool: str = pool, number: int = number, victim: Any = victim) -> dict[str, Any]:
                 oracle = Oracle(victim, "probs", budget)
-                options = {"pool": pool, "data_dir": data_dir, "recipe": _recipe(steps)}
+                options: dict[str, Any] = {"pool": pool, "data_dir": data_dir, "recipe": _recipe(steps)}
                 done = extract("surrogate", oracle, seed=number, test=test, device=device, progress=progress, **options)
                 score = done.curve[-1].score
                 assert score is not None

@@ -1,0 +1,5 @@
+"""`python -m leakmeter`."""
+
+from leakmeter.cli import main
+
+main()
