@@ -18,7 +18,7 @@ SCHEMA_VERSION = 1
 class Strict(BaseModel):
     """Frozen, and nothing unknown."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class Spending(Strict):
@@ -106,6 +106,10 @@ class Check(Strict):
     name: str
     ok: bool
     message: str
+    raised_if: str = ""
+    """When this check fails, in words."""
+    means: str = ""
+    """What a failure says about the numbers."""
 
 
 class Ruling(Strict):

@@ -154,18 +154,30 @@ def soundness(cells: list[CellResult]) -> list[Check]:
             name="all cells finished",
             ok=not failed,
             message=f"{failed[0].id} failed: {failed[0].error}" if failed else f"{len(cells)} of {len(cells)}",
+            raised_if="a cell of the plan ended with an error",
+            means="The strongest attack may be among the missing ones, so the copy may be cheaper than reported.",
         )
     ]
     scored = [cell for cell in cells if cell.final is not None and cell.final.score is not None]
     if scored:
         n = min(cell.final.score.n for cell in scored if cell.final and cell.final.score)
-        checks.append(Check(name="enough test points", ok=n >= _FEW_POINTS, message=f"{n:,} test inputs"))
+        checks.append(
+            Check(
+                name="enough test points",
+                ok=n >= _FEW_POINTS,
+                message=f"{n:,} test inputs",
+                raised_if=f"a copy was scored on fewer than {_FEW_POINTS} test inputs",
+                means="The intervals are too wide to tell a good copy from a poor one.",
+            )
+        )
     unspent = [cell for cell in cells if cell.spending and not cell.control and cell.spending.queries < cell.budget]
     checks.append(
         Check(
             name="budget spent",
             ok=not unspent,
             message="every attack used its budget" if not unspent else f"{unspent[0].id} left some of it",
+            raised_if="an attack stopped before its budget was spent",
+            means="The result speaks for the queries really asked; a determined attacker would have gone on.",
         )
     )
     return checks

@@ -38,7 +38,7 @@ class Run:
         with told(path):
             path.mkdir(parents=True, exist_ok=True)
             write_atomic(path / "env.json", json.dumps(environment(), indent=2).encode())
-            write_atomic(path / "plan.toml", tomli_w.dumps(_without_none(plan)).encode())
+            write_atomic(path / "plan.toml", tomli_w.dumps(without_none(plan)).encode())
         return cls(path, plan)
 
     @classmethod
@@ -56,7 +56,7 @@ class Run:
     def resume(cls, path: Path, plan: Plan) -> Run:
         """An existing folder, refused unless `plan` is the one it was made for."""
         run = cls.open(path)
-        changes = differences(run.plan, _without_none(plan))
+        changes = differences(run.plan, without_none(plan))
         if changes:
             raise UsageError(f"cannot resume {path} with another plan: {'; '.join(changes)}; start a new run instead")
         return run
@@ -129,8 +129,8 @@ def differences(old: Plan, new: Plan, prefix: str = "") -> list[str]:
     return changes
 
 
-def _without_none(value: Any) -> Any:
+def without_none(value: Any) -> Any:
     """TOML has no null: an absent key says the same."""
     if isinstance(value, dict):
-        return {key: _without_none(item) for key, item in value.items() if item is not None}
-    return [_without_none(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: without_none(item) for key, item in value.items() if item is not None}
+    return [without_none(item) for item in value] if isinstance(value, list | tuple) else value
