@@ -35,11 +35,12 @@ def make_arms(cells: list[CellResult]) -> list[Arm]:
     groups: dict[tuple[str, str, str], list[CellResult]] = defaultdict(list)
     for cell in cells:
         if cell.status == "done" and cell.final is not None and cell.final.score is not None:
-            groups[_label(cell), cell.view, cell.defense].append(cell)
+            groups[arm_label(cell), cell.view, cell.defense].append(cell)
     return [_arm(label, group) for (label, _, _), group in groups.items()]
 
 
-def _label(cell: CellResult) -> str:
+def arm_label(cell: CellResult) -> str:
+    """What a cell's arm is called in every report."""
     pool = cell.options.get("pool")
     return f"{cell.attack} ({pool})" if isinstance(pool, str) else cell.attack
 
