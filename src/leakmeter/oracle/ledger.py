@@ -19,11 +19,12 @@ from leakmeter.errors import BudgetExhausted, Inconclusive, UsageError
 ATTACK, EVALUATION = "attack", "evaluation"
 _VERSION = 1
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS accounts (
+CREATE TABLE accounts (
     name TEXT PRIMARY KEY, budget INTEGER, queries INTEGER NOT NULL DEFAULT 0, explanations INTEGER NOT NULL DEFAULT 0,
-    work INTEGER NOT NULL DEFAULT 0, cached INTEGER NOT NULL DEFAULT 0, unconfirmed INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE IF NOT EXISTS asks (
-    id INTEGER PRIMARY KEY, account TEXT NOT NULL, queries INTEGER NOT NULL, at REAL NOT NULL);
+    work INTEGER NOT NULL DEFAULT 0, cached INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE asks (
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL, queries INTEGER NOT NULL, at REAL NOT NULL,
+    unconfirmed INTEGER NOT NULL DEFAULT 0);
 """
 
 
@@ -70,6 +71,8 @@ class Ledger:
     def reserve(self, account: str, sizes: list[int], *, explanations: int = 0, work: int = 0) -> list[int]:
         """Enters one question of `sum(sizes)` rows, sent in pieces, all or nothing; returns an id for each piece."""
         rows = sum(sizes)
+        if not sizes or min(sizes) < 1:
+            raise UsageError(f"expected pieces of at least one row, got {sizes}")
         with self._transaction():
             spent = self._db.execute(
                 "UPDATE accounts SET queries = queries + ?1, explanations = explanations + ?2, work = work + ?3 "
@@ -88,16 +91,18 @@ class Ledger:
         with self._transaction():
             self._db.execute("UPDATE accounts SET cached = cached + ? WHERE name = ?", (rows, account))
 
-    def note_unconfirmed(self, account: str, rows: int) -> None:
-        """Rows that were sent, and may have been answered, but brought nothing back."""
+    def note_unconfirmed(self, asks: list[int]) -> None:
+        """Marks pieces that were sent, and may have been answered, but brought nothing back; marking twice is once."""
         with self._transaction():
-            self._db.execute("UPDATE accounts SET unconfirmed = unconfirmed + ? WHERE name = ?", (rows, account))
+            self._db.executemany("UPDATE asks SET unconfirmed = 1 WHERE id = ?", [(ask,) for ask in asks])
 
     def entry(self, account: str) -> Entry:
         """Everything counted under one account."""
         with self._lock, self._told():
             row = self._db.execute(
-                "SELECT queries, explanations, work, cached, unconfirmed FROM accounts WHERE name = ?", (account,)
+                "SELECT queries, explanations, work, cached, (SELECT COALESCE(SUM(asks.queries), 0) FROM asks "
+                "WHERE account = name AND unconfirmed) FROM accounts WHERE name = ?",
+                (account,),
             ).fetchone()
         if row is None:
             raise UsageError(f"expected the account {ATTACK} or {EVALUATION}, got '{account}'")
@@ -112,34 +117,42 @@ class Ledger:
         """Rows the attack may still ask; None: no limit."""
         return None if self.budget is None else self.budget - self.spent(ATTACK)
 
-    def room(self, wanted: int) -> int:
-        """How many of the rows wanted the budget still allows."""
-        remaining = self.remaining
-        return wanted if remaining is None else min(wanted, remaining)
-
-    def asks_after(self, position: int) -> Iterator[tuple[int, str, int]]:
-        """Every piece entered after `position`: id, account, rows."""
+    def asks(self) -> list[tuple[int, str, int]]:
+        """Every piece entered, in order: id, account, rows."""
         with self._lock, self._told():
-            rows = self._db.execute("SELECT id, account, queries FROM asks WHERE id > ? ORDER BY id", (position,))
-            yield from rows.fetchall()
+            return self._db.execute("SELECT id, account, queries FROM asks ORDER BY id").fetchall()
 
     def close(self) -> None:
         """Lets go of the file."""
         self._db.close()
 
     def _open(self) -> None:
-        found = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if found not in (0, _VERSION):
-            raise Inconclusive(f"expected a ledger of version {_VERSION}, got version {found} in {self.path}")
-        # A killed process loses nothing in WAL mode; NORMAL also keeps the file sound through a power cut.
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = NORMAL")
-        self._db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
-        self._db.execute("INSERT OR IGNORE INTO accounts (name, budget) VALUES (?, ?)", (ATTACK, self.budget))
-        self._db.execute("INSERT OR IGNORE INTO accounts (name) VALUES (?)", (EVALUATION,))
+        self._db.execute("PRAGMA synchronous = NORMAL")  # in WAL mode sound through a power cut, too
+        with self._exclusive():  # two processes may open a new file at once
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version == 0 and self._db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0] == 0:
+                self._create()
+            elif version != _VERSION:
+                raise Inconclusive(f"expected a ledger of version {_VERSION}, got version {version} in {self.path}")
+            self._check_sums()
+        self._db.execute("PRAGMA journal_mode = WAL")  # a killed process loses nothing
         stored = self._db.execute("SELECT budget FROM accounts WHERE name = ?", (ATTACK,)).fetchone()[0]
         if stored != self.budget:
             raise UsageError(f"expected the budget the ledger was opened with ({stored}), got {self.budget}")
+
+    def _create(self) -> None:
+        for statement in _SCHEMA.split(";"):
+            self._db.execute(statement)
+        self._db.execute(f"PRAGMA user_version = {_VERSION}")
+        self._db.execute("INSERT INTO accounts (name, budget) VALUES (?, ?)", (ATTACK, self.budget))
+        self._db.execute("INSERT INTO accounts (name) VALUES (?)", (EVALUATION,))
+
+    def _check_sums(self) -> None:
+        """Every total must be the sum of its pieces: a flipped byte is not always one that SQLite notices."""
+        totals = "SELECT name, queries FROM accounts WHERE queries > 0 ORDER BY name"
+        pieces = "SELECT account, SUM(queries) FROM asks GROUP BY account ORDER BY account"
+        if self._db.execute(totals).fetchall() != self._db.execute(pieces).fetchall():
+            raise sqlite3.DatabaseError("its totals are not the sums of its pieces")
 
     def _remaining(self, account: str) -> int:
         row = self._db.execute("SELECT budget - queries FROM accounts WHERE name = ?", (account,)).fetchone()
@@ -149,14 +162,19 @@ class Ledger:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._lock, self._told():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                self._db.execute("ROLLBACK")
-                raise
+        with self._lock, self._told(), self._exclusive():
+            yield
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
             self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:  # SQLite itself rolls back when the disk is full
+                self._db.execute("ROLLBACK")
+            raise
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -1,8 +1,9 @@
 """The replay log: every answer received, appended as it came, so that a killed run never pays for one twice.
 
-A record is a fixed header (piece id, digest of the question, length and checksum of the payload) and a payload in
-safetensors form. Memory does not grow with the log: a run appends, and a resumed run reads headers first and payloads
-one at a time. A record cut short by a kill is dropped; damage anywhere else is an error.
+A record is a fixed header (piece id, digest of the question, length and checksum of the payload, checksum of all that)
+and a payload in safetensors form. Memory does not grow with the log: a run appends, and a resumed run reads headers
+first and payloads one at a time. A record cut short by a kill is dropped; damage anywhere else is an error, and the
+file is then left as it is.
 """
 
 from __future__ import annotations
@@ -11,21 +12,25 @@ import hashlib
 import os
 import struct
 import threading
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import safetensors.torch
+import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
 from leakmeter.errors import Inconclusive, UsageError
 
-_HEADER = struct.Struct("<4sQQ32s16s")  # magic, piece id, payload length, question digest, payload checksum
+_FIELDS = struct.Struct("<4sQQ32s16s")  # magic, piece id, payload length, question digest, payload checksum
+_CHECK = struct.Struct("<I")
+_HEADER = _FIELDS.size + _CHECK.size
 _MAGIC = b"LKM1"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Record:
     """Where one logged answer lies."""
 
@@ -36,10 +41,11 @@ class Record:
     checksum: bytes
 
 
-def digest(x: Tensor) -> bytes:
-    """A fingerprint of a question: equal only for the same numbers in the same shape and type."""
-    head = f"{x.dtype}{tuple(x.shape)}".encode()
-    return hashlib.sha256(head + x.contiguous().cpu().numpy().tobytes()).digest()
+def digest(x: Tensor, topic: str = "") -> bytes:
+    """A fingerprint of a question: equal only for the same numbers in the same shape and type on the same topic."""
+    fingerprint = hashlib.sha256(f"{topic} {x.dtype} {tuple(x.shape)} ".encode())
+    fingerprint.update(x.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+    return fingerprint.digest()
 
 
 class AnswerLog:
@@ -59,7 +65,8 @@ class AnswerLog:
     def append(self, ask: int, question: bytes, columns: dict[str, Tensor]) -> None:
         """Writes one record; either all of it stays or none."""
         payload = safetensors.torch.save({name: column.contiguous() for name, column in columns.items()})
-        record = _HEADER.pack(_MAGIC, ask, len(payload), question, _checksum(payload)) + payload
+        fields = _FIELDS.pack(_MAGIC, ask, len(payload), question, _checksum(payload))
+        record = b"".join((fields, _CHECK.pack(zlib.crc32(fields)), payload))
         with self._lock:
             try:
                 written = os.pwrite(self._file, record, self._end)
@@ -76,11 +83,9 @@ class AnswerLog:
         """The headers of all whole records, in the order they were written."""
         at = 0
         while at < self._end:
-            magic, ask, length, question, checksum = _HEADER.unpack(os.pread(self._file, _HEADER.size, at))
-            if magic != _MAGIC:
-                raise Inconclusive(f"the answer log {self.path} is damaged at byte {at}; restore it or start a new run")
-            yield Record(ask, question, at + _HEADER.size, length, checksum)
-            at += _HEADER.size + length
+            record = self._header(at)
+            yield record
+            at = record.offset + record.length
 
     def read(self, record: Record) -> dict[str, Tensor]:
         """The columns of one answer, after checking that they are what was written."""
@@ -90,9 +95,7 @@ class AnswerLog:
                 raise ValueError("checksum differs")
             columns: dict[str, Tensor] = safetensors.torch.load(payload)
         except (SafetensorError, ValueError) as error:
-            raise Inconclusive(
-                f"the answer log {self.path} is damaged at byte {record.offset}; restore it or start a new run"
-            ) from error
+            raise self._damaged(record.offset) from error
         return columns
 
     def close(self) -> None:
@@ -102,14 +105,23 @@ class AnswerLog:
     def _whole_end(self) -> int:
         """Where the last whole record ends: a kill can leave part of one behind it."""
         size, at = os.fstat(self._file).st_size, 0
-        while at + _HEADER.size <= size:
-            magic, _, length, _, _ = _HEADER.unpack(os.pread(self._file, _HEADER.size, at))
-            if magic != _MAGIC:
-                raise Inconclusive(f"the answer log {self.path} is damaged at byte {at}; restore it or start a new run")
-            if at + _HEADER.size + length > size:
+        while at + _HEADER <= size:
+            record = self._header(at)
+            if record.offset + record.length > size:
                 break
-            at += _HEADER.size + length
+            at = record.offset + record.length
         return at
+
+    def _header(self, at: int) -> Record:
+        header = os.pread(self._file, _HEADER, at)
+        fields = header[: _FIELDS.size]
+        magic, ask, length, question, checksum = _FIELDS.unpack(fields)
+        if magic != _MAGIC or header[_FIELDS.size :] != _CHECK.pack(zlib.crc32(fields)):
+            raise self._damaged(at)
+        return Record(ask, question, at + _HEADER, length, checksum)
+
+    def _damaged(self, at: int) -> Inconclusive:
+        return Inconclusive(f"the answer log {self.path} is damaged at byte {at}; restore it or start a new run")
 
 
 def _checksum(payload: bytes) -> bytes:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from leakmeter.errors import UsageError, VictimError
+from leakmeter.errors import BudgetExhausted, UsageError, VictimError
 from leakmeter.oracle.answer import Answer, present
 from leakmeter.oracle.explain import explain, work
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger
 from leakmeter.oracle.log import AnswerLog, digest, on_cpu
-from leakmeter.oracle.replay import Replay
+from leakmeter.oracle.replay import Paid, Replay
 from leakmeter.oracle.view import View
 from leakmeter.seeds import stream
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Responder
+
+_LARGE = 1 << 16  # bytes; smaller questions are hashed faster than another thread is woken
 
 
 class Oracle:
@@ -31,7 +35,8 @@ class Oracle:
         ledger: where to count; in memory unless given.
         log: where to keep answers; nowhere unless given. Answers already there are replayed, not asked again.
         truth: whom `judge` asks: the undefended victim, where `victim` is a defense.
-        cache: whether the attacker keeps its own copy of answers and does not ask the same row twice.
+        cache: whether the attacker keeps its own copy of answers and does not ask the same row twice; it dies with the
+            process, so it does not go with a log.
     """
 
     def __init__(
@@ -48,6 +53,10 @@ class Oracle:
     ) -> None:
         if not hasattr(victim, "respond"):
             raise UsageError(f"expected a victim made by load_victim, got {type(victim).__name__}")
+        if cache and log is not None:
+            raise UsageError("expected cache=True or a log, got both: a client's cache does not survive a kill")
+        if ledger is not None and budget not in (None, ledger.budget):
+            raise UsageError(f"expected the budget of the ledger ({ledger.budget}) or none, got {budget}")
         self.view = View.parse(view) if isinstance(view, str) else view
         self.view.check(victim.spec, differentiable=victim.differentiable)
         self.spec: VictimSpec = victim.spec
@@ -55,10 +64,21 @@ class Oracle:
         self.position = 0
         """The id of the last piece asked: what a checkpoint must remember."""
         self._responder, self._truth, self._seed, self._log = victim, truth or victim, seed, log
-        self._native = View("logits" if self._truth.spec.outputs == "logits" else self._truth.spec.outputs)
+        self._native = View(self._truth.spec.outputs)
         self._replay = Replay(self.ledger, log, remote=victim.remote) if log is not None else None
         self._cache: dict[bytes, dict[str, Tensor]] | None = {} if cache else None
         self._lock = threading.Lock()
+        self._hasher = ThreadPoolExecutor(1)  # starts its thread on first use
+
+    @property
+    def remaining(self) -> int | None:
+        """Rows the attack may still ask, replayed ones among them; None: no limit.
+
+        Attacks look here, not in the ledger, where the rows of a resumed run are spent before they are asked again.
+        """
+        left = self.ledger.remaining
+        with self._lock:
+            return left if left is None or self._replay is None else left + self._replay.waiting(ATTACK)
 
     def query(self, x: Tensor | np.ndarray) -> Answer:
         """Asks one query per row, on the attack's account.
@@ -82,39 +102,51 @@ class Oracle:
             self._replay.seek(position)
 
     def _ask(self, x: Tensor, account: str, view: View, responder: Responder) -> Answer:
-        pieces = list(torch.split(x, responder.batch))
-        known = [self._known(piece, account) for piece in pieces]
-        fresh = [len(piece) for piece, (ask, columns) in zip(pieces, known, strict=True) if ask is None]
-        explained = sum(fresh) if view.explanation else 0
-        ids = iter(
-            self.ledger.reserve(account, fresh, explanations=explained, work=explained * work(view)) if fresh else ()
-        )
+        pieces, topic = torch.split(x, responder.batch), f"{account} {view}"
+        known = [self._known(piece, account, topic) for piece in pieces]
+        asks = iter(self._reserve(account, view, pieces, known))
         answers = []
-        for piece, (ask, columns) in zip(pieces, known, strict=True):
-            if columns is None:
-                ask = ask if ask is not None else next(ids)
-                columns = self._compute(piece, ask, view, responder)
-            assert ask is not None
+        for piece, paid in zip(pieces, known, strict=True):
+            ask = next(asks) if paid is None else paid.ask
+            if paid is None or paid.record is None:
+                columns = self._compute(piece, ask, topic, view, responder)
+            else:
+                assert self._log is not None
+                columns = self._log.read(paid.record)
             with self._lock:
                 self.position = max(self.position, ask)
             answers.append(Answer(view, self.spec.classes, columns))
         return Answer.join(answers)
 
-    def _known(self, piece: Tensor, account: str) -> tuple[int | None, dict[str, Tensor] | None]:
-        """What is already paid for: the entry of this piece, and its answer if that was logged."""
+    def _known(self, piece: Tensor, account: str, topic: str) -> Paid | None:
+        """What an earlier process paid for this piece."""
         if not self._replay:
-            return None, None
-        assert self._log is not None
+            return None
+        question = digest(piece, topic)
         with self._lock:
-            record = self._replay.answer(digest(piece))
-            if record is not None:
-                return record.ask, self._log.read(record)
-            return self._replay.reopen(account, len(piece)), None
+            return self._replay.take(question, account, len(piece))
 
-    def _compute(self, x: Tensor, ask: int, view: View, responder: Responder) -> dict[str, Tensor]:
+    def _reserve(self, account: str, view: View, pieces: tuple[Tensor, ...], known: list[Paid | None]) -> list[int]:
+        fresh = [len(piece) for piece, paid in zip(pieces, known, strict=True) if paid is None]
+        if not fresh:
+            return []
+        explained = sum(fresh) if view.explanation else 0
+        try:
+            return self.ledger.reserve(account, fresh, explanations=explained, work=explained * work(view))
+        except BudgetExhausted as error:
+            waiting = 0
+            if self._replay is not None:
+                with self._lock:
+                    self._replay.put_back([paid for paid in known if paid is not None])
+                    waiting = self._replay.waiting(account)
+            raise BudgetExhausted(sum(map(len, pieces)), error.remaining + waiting) from None
+
+    def _compute(self, x: Tensor, ask: int, topic: str, view: View, responder: Responder) -> dict[str, Tensor]:
+        question = self._hash(x, topic)
         noise = stream(self._seed, "answer", ask)
         with torch.inference_mode():
-            outputs = _checked(responder.respond(x, noise), len(x), responder.spec)
+            # The victim gets a copy: one that works in place must not change the attacker's queries.
+            outputs = _checked(responder.respond(x.clone(), noise), len(x), responder.spec)
             columns = present(view, outputs, responder.spec.outputs)
         columns = on_cpu(columns)
         if view.explanation is not None:
@@ -122,8 +154,15 @@ class Oracle:
             if not torch.isfinite(columns["gradients"]).all():
                 raise VictimError(f"the victim {self.spec.name} explained an answer with NaN or infinity")
         if self._log is not None:
-            self._log.append(ask, digest(x), columns)
+            self._log.append(ask, question(), columns)
         return columns
+
+    def _hash(self, x: Tensor, topic: str) -> Callable[[], bytes]:
+        """The question's digest; that of a large one is computed while the victim computes."""
+        if self._log is None or x.nbytes < _LARGE:
+            return lambda: digest(x, topic)
+        hashing = self._hasher.submit(digest, x, topic)
+        return lambda: digest(x, topic) if hashing.cancel() else hashing.result()  # no waiting for a busy machine
 
     def _query_cached(self, x: Tensor, cache: dict[bytes, dict[str, Tensor]]) -> Answer:
         keys = [digest(row) for row in x]

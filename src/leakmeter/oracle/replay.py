@@ -8,49 +8,73 @@ is a query of its own.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter
+from dataclasses import dataclass
 
+from leakmeter.errors import Inconclusive
 from leakmeter.oracle.ledger import Ledger
 from leakmeter.oracle.log import AnswerLog, Record
 
+Key = bytes | tuple[str, int]
+"""An answered piece is found by the digest of its question, a lost one by its account and size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """A piece already in the ledger; `record` is its answer, None where that was lost."""
+
+    key: Key
+    ask: int
+    account: str
+    rows: int
+    record: Record | None
+
 
 class Replay:
-    """The answers and open entries after a position in the ledger."""
+    """The pieces after a position in the ledger that were paid for and not handed out yet."""
 
     def __init__(self, ledger: Ledger, log: AnswerLog, *, remote: bool) -> None:
-        self._answers: dict[bytes, deque[Record]] = defaultdict(deque)
-        self._open: dict[tuple[str, int], deque[int]] = defaultdict(deque)
-        logged = set()
+        self._paid: dict[Key, list[Paid]] = {}  # newest first
+        self._waiting: Counter[str] = Counter()
+        lost = {ask: (account, rows) for ask, account, rows in ledger.asks()}
+        pieces = []
         for record in log.records():
-            self._answers[record.digest].append(record)
-            logged.add(record.ask)
-        for ask, account, rows in ledger.asks_after(0):
-            if ask in logged:
-                continue
-            if remote:
-                ledger.note_unconfirmed(account, rows)
-            else:
-                self._open[account, rows].append(ask)
-        self.last = max(logged, default=0)
+            if record.ask not in lost:
+                raise Inconclusive(f"{log.path} holds answers that {ledger.path} never counted; restore the ledger")
+            pieces.append(Paid(record.digest, record.ask, *lost.pop(record.ask), record))
+        if remote:
+            ledger.note_unconfirmed(list(lost))
+        else:
+            pieces += [Paid(key, ask, *key, None) for ask, key in lost.items()]
+        self.put_back(pieces)
 
     def __bool__(self) -> bool:
-        return any(self._answers.values()) or any(self._open.values())
+        return bool(self._paid)
 
     def seek(self, position: int) -> None:
         """Forgets what the checkpoint at `position` already holds."""
-        for waiting in self._answers.values():
-            while waiting and waiting[0].ask <= position:
-                waiting.popleft()
-        for asks in self._open.values():
-            while asks and asks[0] <= position:
-                asks.popleft()
+        later = [piece for pieces in self._paid.values() for piece in pieces if piece.ask > position]
+        self._paid.clear()
+        self._waiting.clear()
+        self.put_back(sorted(later, key=lambda piece: piece.ask))
 
-    def answer(self, question: bytes) -> Record | None:
-        """The oldest answer on record to this question, handed out once."""
-        waiting = self._answers.get(question)
-        return waiting.popleft() if waiting else None
+    def take(self, question: bytes, account: str, rows: int) -> Paid | None:
+        """The oldest answer on record to this question, else a lost one of this size; each is handed out once."""
+        for key in question, (account, rows):
+            if key in self._paid:
+                piece = self._paid[key].pop()
+                if not self._paid[key]:
+                    del self._paid[key]
+                self._waiting[account] -= rows
+                return piece
+        return None
 
-    def reopen(self, account: str, rows: int) -> int | None:
-        """An entry already paid whose answer was lost, if there is one of this size."""
-        asks = self._open.get((account, rows))
-        return asks.popleft() if asks else None
+    def put_back(self, pieces: list[Paid]) -> None:
+        """Pieces in the order they were asked, to be handed out (again) before any others."""
+        for piece in reversed(pieces):
+            self._paid.setdefault(piece.key, []).append(piece)
+            self._waiting[piece.account] += piece.rows
+
+    def waiting(self, account: str) -> int:
+        """Rows paid for and not handed out yet."""
+        return self._waiting[account]
