@@ -14,5 +14,5 @@ def estimator_function(estimator: Any) -> tuple[Callable[[np.ndarray], np.ndarra
     """`predict_proba` where there is one, else `predict` with labels numbered as in `classes_`."""
     if hasattr(estimator, "predict_proba"):
         return lambda x: np.asarray(estimator.predict_proba(x)), "probs"
-    names = np.asarray(estimator.classes_)
-    return lambda x: np.searchsorted(names, estimator.predict(x)), "labels"
+    numbers = {name: number for number, name in enumerate(np.asarray(estimator.classes_).tolist())}
+    return lambda x: np.array([numbers[name] for name in np.asarray(estimator.predict(x)).tolist()]), "labels"

@@ -27,7 +27,7 @@ def call_factory(text: str) -> object:
         raise UsageError(f"expected '{text}' to be a function that returns the victim, got {type(factory).__name__}")
     try:
         return factory()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"the factory '{text}' raised {type(error).__name__}: {first_line(error)}") from error
 
 
@@ -43,18 +43,19 @@ def _import(place: str) -> ModuleType:
         raise
     except ModuleNotFoundError as error:
         raise UsageError(f"cannot import '{place}' from here: {first_line(error)}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that ends itself must not end the audit, let alone with 0
         raise UsageError(f"importing '{place}' raised {type(error).__name__}: {first_line(error)}") from error
 
 
 def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"leakmeter_victim_{path.stem}"  # a file called json.py must not take the place of a module
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[name] = module
     folder = str(path.parent.resolve())
     if folder not in sys.path:
         sys.path.insert(0, folder)

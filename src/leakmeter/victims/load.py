@@ -6,6 +6,7 @@ name. Pickles are never opened: they run code.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -50,14 +51,12 @@ def load_victim(
         device: where an `nn.Module` computes.
         name: what reports call it.
     """
-    if isinstance(source, Victim):
-        return source
     if isinstance(source, str | Path):
         name = name or str(source)
         source = _from_text(str(source))
-    facts = _Facts(source, input_shape, low, high, classes, outputs, name)
     if isinstance(source, Victim):
         return source
+    facts = _Facts(source, input_shape, low, high, classes, outputs, name)
     if isinstance(source, nn.Module):
         module = source
         with suppress(NotImplementedError):  # an exported program has its mode built in
@@ -115,20 +114,25 @@ class _Facts:
         self.input_shape = input_shape or getattr(source, "input_shape", None) or _shape_of(source)
         self.low = low if low is not _ASK else getattr(source, "low", _ASK)
         self.high = high if high is not _ASK else getattr(source, "high", _ASK)
-        self.classes = classes or getattr(source, "classes", None)
-        self.outputs: Any = outputs or getattr(source, "outputs", None)
-        self.name = name or getattr(source, "name", None) or type(source).__name__
+        self.classes = classes if classes is not None else _declared(source, "classes", int)
+        self.outputs: Any = outputs or _declared(source, "outputs", str)
+        self.name = name or _declared(source, "name", str) or type(source).__name__
         self.dtype = _dtype_of(source)
         if self.outputs is not None and self.outputs not in OUTPUTS:
             raise UsageError(
                 f"expected outputs to be one of {', '.join(OUTPUTS)}, got '{self.outputs}'"
                 f"{did_you_mean(str(self.outputs), OUTPUTS)}"
             )
+        if self.classes is not None and self.classes < 1:
+            raise UsageError(f"expected classes to be at least 1, got {self.classes}")
 
     def finish(self, build: Callable[[VictimSpec], Victim]) -> Victim:
         if self.input_shape is None:
             raise UsageError("the shape of one input cannot be read off this victim; pass input_shape=(1, 28, 28)")
-        shape = tuple(int(side) for side in self.input_shape)
+        try:
+            shape = tuple(operator.index(side) for side in self.input_shape)
+        except TypeError as error:
+            raise UsageError(f"expected input_shape to hold whole numbers, got {self.input_shape!r}") from error
         if not shape or any(side < 1 for side in shape):
             raise UsageError(f"expected input_shape to hold sizes of at least 1, got {shape}")
         missing = [side for side, bound in (("low", self.low), ("high", self.high)) if bound is _ASK]
@@ -166,11 +170,18 @@ class _Facts:
         if outputs == "labels":
             if self.classes is None:
                 raise UsageError("a victim that returns labels does not say how many there are; pass classes=10")
+            if answer.dim() != 1:
+                raise UsageError(f"expected one label a row, got outputs with {answer.shape[1]} columns")
             return self.classes
         if answer.dim() == 1:
             raise UsageError(f"expected {outputs} of shape (n, classes), got one number a row; pass outputs='labels'")
         if self.classes is not None and answer.shape[1] != self.classes:
             raise UsageError(f"expected {self.classes} classes, got outputs with {answer.shape[1]} columns")
+        if answer.shape[1] == 1 and (outputs == "probs" or (self.outputs is None and _in_unit(answer))):
+            raise UsageError(
+                "expected a column for each class, got one that may be a probability; return both, 1 - p and p, "
+                "or pass outputs='logits' if it is a score whose sign decides"
+            )
         if outputs == "probs" and not _is_distribution(answer):
             raise UsageError("expected probabilities that are positive and add up to 1; pass outputs='logits'")
         return answer.shape[1]
@@ -210,6 +221,16 @@ def _outputs_of(answer: Tensor) -> Outputs:
     if answer.dim() == 1 and not answer.dtype.is_floating_point:
         return "labels"
     return "probs" if answer.dim() == 2 and answer.shape[1] > 1 and _is_distribution(answer) else "logits"
+
+
+def _declared(source: object, name: str, kind: type) -> Any:
+    """What the object says of itself, unless its attribute of that name is something else: `classes` may be names."""
+    value = getattr(source, name, None)
+    return value if isinstance(value, kind) else None
+
+
+def _in_unit(answer: Tensor) -> bool:
+    return bool(((answer >= 0) & (answer <= 1)).all())
 
 
 def _is_distribution(answer: Tensor) -> bool:

@@ -17,9 +17,8 @@ _TYPES = {"tensor(float)": torch.float32, "tensor(double)": torch.float64}
 class OnnxFunction:
     """A session as a function on arrays, with the shape its file states."""
 
-    def __init__(self, session: Any, name: str) -> None:
+    def __init__(self, session: Any) -> None:
         self._session = session
-        self.name = name
         inputs = session.get_inputs()
         if len(inputs) != 1:
             raise UsageError(f"expected an ONNX model of one input, got {len(inputs)}")
@@ -27,6 +26,11 @@ class OnnxFunction:
         if inputs[0].type not in _TYPES:
             raise UsageError(f"expected an ONNX model of float inputs, got {inputs[0].type}")
         self.dtype = _TYPES[inputs[0].type]
+        if inputs[0].shape and isinstance(inputs[0].shape[0], int):
+            raise UsageError(
+                f"the ONNX model was exported for batches of {inputs[0].shape[0]} only; "
+                "export it with a dynamic first dimension (dynamic_axes)"
+            )
         sides = inputs[0].shape[1:]
         self.input_shape = tuple(sides) if all(isinstance(side, int) for side in sides) else None
         outputs = [output.name for output in session.get_outputs()]
@@ -50,4 +54,4 @@ def load_onnx(path: Path) -> OnnxFunction:
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as error:
         raise UsageError(f"{path} is not an ONNX model: {first_line(error)}") from error
-    return OnnxFunction(session, path.stem)
+    return OnnxFunction(session)

@@ -58,7 +58,7 @@ class VictimSpec:
     def admit(self, x: Tensor | np.ndarray) -> Tensor:
         """The queries as a tensor of the victim's type, or an error that says what is wrong with them."""
         if isinstance(x, np.ndarray):
-            x = torch.from_numpy(np.ascontiguousarray(x)) if x.dtype != object else _refuse_type(x.dtype)
+            x = from_array(x) if np.issubdtype(x.dtype, np.floating) else _refuse_type(x.dtype)
         if not isinstance(x, Tensor):
             raise UsageError(f"expected queries as a tensor or an array, got {type(x).__name__}")
         if not x.dtype.is_floating_point:
@@ -78,17 +78,26 @@ class VictimSpec:
         if not (torch.isfinite(least) and torch.isfinite(most)):
             bad = int((~torch.isfinite(x)).flatten(1).any(1).sum())
             raise UsageError(f"expected finite numbers, got NaN or infinity in {bad} of {len(x)} queries")
-        if self.low is not None and not _holds(least >= self.low.to(x.device), lambda: x >= self.low.to(x)):
-            raise UsageError(
-                f"expected inputs of at least {_edge(self.low)}, got {least.item():.9g}; use spec.clamp(x)"
-            )
-        if self.high is not None and not _holds(most <= self.high.to(x.device), lambda: x <= self.high.to(x)):
-            raise UsageError(f"expected inputs of at most {_edge(self.high)}, got {most.item():.9g}; use spec.clamp(x)")
+        if self.low is not None and bool((least < self.low.to(x)).any()):
+            _refuse_outside(x, x < self.low.to(x), f"at least {_edge(self.low)}")
+        if self.high is not None and bool((most > self.high.to(x)).any()):
+            _refuse_outside(x, x > self.high.to(x), f"at most {_edge(self.high)}")
 
 
-def _holds(quick: Tensor, full: object) -> bool:
-    """Whether a bound holds: at once where one number is enough, feature by feature where the box is not a cube."""
-    return bool(quick.all()) or bool(full().all())  # type: ignore[operator]
+def from_array(x: np.ndarray) -> Tensor:
+    """An array of any layout as a tensor, copied only where torch cannot share it."""
+    native = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
+    return torch.from_numpy(native if native.flags.writeable else native.copy())
+
+
+def _refuse_outside(x: Tensor, outside: Tensor, wanted: str) -> None:
+    """Feature by feature: in a box that is no cube the extremes alone do not decide."""
+    if bool(outside.any()):
+        rows = int(outside.flatten(1).any(1).sum())
+        raise UsageError(
+            f"expected inputs of {wanted}, got {x[outside][0].item():.9g} in {rows} of {len(x)} queries; "
+            "use spec.clamp(x)"
+        )
 
 
 def _edge(bound: Tensor) -> str:

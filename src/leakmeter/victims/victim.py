@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.errors import LeakmeterError, UsageError, VictimError
-from leakmeter.victims.spec import VictimSpec
+from leakmeter.victims.spec import VictimSpec, from_array
 
 
 class Responder(Protocol):
@@ -92,9 +92,9 @@ class FunctionVictim(Victim):
     def compute(self, x: Tensor) -> Tensor:
         """Calls the function on a numpy array."""
         outputs = np.asarray(self._function(x.detach().cpu().numpy()))
-        if outputs.dtype == object:
-            raise VictimError(f"the victim {self.spec.name} returned {outputs.dtype} instead of numbers")
-        return torch.from_numpy(np.ascontiguousarray(outputs))
+        if not np.issubdtype(outputs.dtype, np.number):
+            raise TypeError(f"expected it to return numbers, got {outputs.dtype}")
+        return from_array(outputs)
 
 
 def first_line(error: BaseException) -> str:
