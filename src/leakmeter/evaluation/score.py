@@ -54,6 +54,9 @@ class Reference:
     def score(self, substitute: nn.Module) -> Score:
         """Measures one copy; the victim is not asked again."""
         logits = predict(substitute, self.x)
+        if logits.shape != (len(self.x), self.answer.classes):
+            expected = (len(self.x), self.answer.classes)
+            raise UsageError(f"expected outputs of shape {expected} from the substitute, got {tuple(logits.shape)}")
         if not torch.isfinite(logits).all():
             raise Inconclusive("the substitute answers with NaN or infinity: its training diverged")
         labels, truth, n = to_labels(logits), self.answer.labels, len(self.x)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from leakmeter.errors import VictimError
 from leakmeter.oracle.answer import present
 from leakmeter.oracle.view import View
-from leakmeter.victims.victim import Responder
+from leakmeter.victims.victim import Responder, first_line
 
 
 def explain(view: View, responder: Responder, x: Tensor, columns: dict[str, Tensor], noise: torch.Generator) -> Tensor:
@@ -41,10 +42,14 @@ def _gradients(view: View, responder: Responder, x: Tensor, classes: Tensor | No
     with torch.enable_grad():
         outputs = _scores(view, responder.respond(x, noise), responder.spec.outputs)
         picked = outputs if classes is None else outputs.gather(1, classes.to(outputs.device))
-        rows = [
-            torch.autograd.grad(picked[:, column].sum(), x, retain_graph=column + 1 < picked.shape[1])[0]
-            for column in range(picked.shape[1])
-        ]
+        try:
+            rows = [
+                torch.autograd.grad(picked[:, column].sum(), x, retain_graph=column + 1 < picked.shape[1])[0]
+                for column in range(picked.shape[1])
+            ]
+        except RuntimeError as error:
+            name = responder.spec.name
+            raise VictimError(f"the victim {name} has no gradient at its input: {first_line(error)}") from error
     return torch.stack(rows, dim=1)
 
 

@@ -14,6 +14,7 @@ Kind = Literal["labels", "top", "probs", "logits"]
 Explanation = Literal["gradient", "smoothgrad"]
 _KINDS = ("labels", "top", "probs", "logits")
 _EXPLANATIONS = ("gradient", "smoothgrad")
+_MOST_DECIMALS = 17  # as many as float64 can tell apart; from 10**39 on float32 overflows
 _NEEDS = {"logits": ("logits",), "probs": ("logits", "probs"), "top": ("logits", "probs"), "labels": None}
 
 
@@ -42,7 +43,7 @@ class View:
         if bool(number) != (":" in base) or (kind in ("labels", "logits") and number) or (kind == "top" and not number):
             raise UsageError(f"expected labels, top:K, probs, probs:D or logits, got '{base}'")
         k = _whole(number, "K of top:K", 1) if kind == "top" else None
-        decimals = _whole(number, "D of probs:D", 0) if kind == "probs" and number else None
+        decimals = _whole(number, "D of probs:D", 0, most=_MOST_DECIMALS) if kind == "probs" and number else None
         if not plus:
             return cls(kind, k, decimals)  # type: ignore[arg-type]
         name, colon, options = explained.partition(":")
@@ -50,7 +51,7 @@ class View:
             raise UsageError(f"expected +gradient or +smoothgrad:N,SIGMA, got '+{explained}'")
         if not colon:
             return cls(kind, k, decimals, name)  # type: ignore[arg-type]
-        found = re.fullmatch(r"(\d+),([0-9.]+(?:e-?\d+)?)", options)
+        found = re.fullmatch(r"(\d+),([0-9.]+(?:e[+-]?\d+)?)", options)
         if found is None:
             raise UsageError(f"expected +smoothgrad:N,SIGMA such as +smoothgrad:10,0.1, got '+{explained}'")
         samples, sigma = _whole(found[1], "N of +smoothgrad", 1), _positive(found[2])
@@ -78,9 +79,9 @@ class View:
             raise UsageError(f"the view {self} needs a differentiable victim: an nn.Module or a .pt2 file")
 
 
-def _whole(text: str, what: str, least: int) -> int:
-    if not re.fullmatch(r"\d{1,9}", text) or int(text) < least:
-        raise UsageError(f"expected {what} to be a whole number of at least {least}, got '{text}'")
+def _whole(text: str, what: str, least: int, most: int = 10**9) -> int:
+    if not re.fullmatch(r"[0-9]{1,10}", text) or not least <= int(text) <= most:
+        raise UsageError(f"expected {what} to be a whole number from {least} to {most}, got '{text}'")
     return int(text)
 
 
