@@ -163,7 +163,7 @@ def extract(
     """
     attack = make_attack(name, options)
     judge = test if test is None or isinstance(test, Reference) else reference(oracle, test)
-    job = Job(seed, torch.device(device), progress, _stops(stops, oracle.ledger.budget), _reference=judge, _run=run)
+    job = Job(seed, torch.device(device), progress, _stops(stops, oracle.remaining), _reference=judge, _run=run)
     start = time.perf_counter()
     substitute = attack.run(oracle, job).eval()
     seconds = time.perf_counter() - start
@@ -192,9 +192,11 @@ def _student(name: str, spec: VictimSpec, seed: int) -> nn.Module:
     return made
 
 
-def _stops(stops: Sequence[int], budget: int | None) -> tuple[int, ...]:
-    bad = [stop for stop in stops if stop < 1 or (budget is not None and stop > budget)]
+def _stops(stops: Sequence[int], left: int | None) -> tuple[int, ...]:
+    if left == 0:
+        raise UsageError("expected a budget with queries left, got none; give the oracle a larger one")
+    bad = [stop for stop in stops if stop < 1 or (left is not None and stop > left)]
     if bad:
-        raise UsageError(f"expected stops between 1 and the budget of {budget}, got {bad[0]}")
-    ends = {*stops} if budget is None else {*stops, budget}
-    return tuple(sorted(stop for stop in ends if stop > 0))
+        raise UsageError(f"expected stops between 1 and the {left or 'unlimited'} queries left, got {bad[0]}")
+    ends = {*stops} if left is None else {*stops, left}
+    return tuple(sorted(ends))
