@@ -75,13 +75,15 @@ class Run:
 
     def say(self, line: str) -> None:
         """Adds a line, with the time, to `log.txt`."""
-        with (self.path / "log.txt").open("a") as log:
+        with told(self.path), (self.path / "log.txt").open("a") as log:
             log.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {line}\n")
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keeps other processes out of this folder for the length of a `with` block."""
-        with told(self.path), (self.path / "lock").open("w") as lock:
+        with told(self.path):
+            lock = (self.path / "lock").open("w")
+        with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:

@@ -13,6 +13,7 @@ from leakmeter.errors import UsageError
 from leakmeter.models import make_model
 from leakmeter.runs.files import told, write_atomic
 from leakmeter.victims.spec import VictimSpec
+from leakmeter.victims.victim import first_line
 
 
 def save_substitute(substitute: nn.Module, path: Path, model: str | None, spec: VictimSpec) -> None:
@@ -30,7 +31,7 @@ def load_substitute(path: Path) -> nn.Module:
             about = file.metadata() or {}
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         model = make_model(about["model"], tuple(json.loads(about["input_shape"])), int(about["classes"]))
-    except (OSError, KeyError, ValueError, safetensors.SafetensorError) as error:
-        raise UsageError(f"{path} does not hold a substitute that can be built by name: {error}") from error
-    model.load_state_dict(weights)
+        model.load_state_dict(weights)
+    except (OSError, KeyError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
+        raise UsageError(f"{path} does not hold a substitute that can be built by name: {first_line(error)}") from error
     return model.eval()
