@@ -69,7 +69,8 @@ class _Duel:
     """The two networks with their optimizers."""
 
     def __init__(self, attack: Dfme, student: nn.Module, generator: Generator, oracle: Oracle, job: Job) -> None:
-        self.attack, self.student, self.generator = attack, student, generator
+        self.attack, self.student = attack, student
+        self.generator = generator.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.draws = stream(job.seed, "dfme", device=job.device)
         self.row_loss = ROW_LOSSES[attack.loss]
         self.student_optimizer = torch.optim.SGD(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from leakmeter.models.generators.base import Generator
+from leakmeter.models.generators.enlarge import enlarged_conv
 from leakmeter.models.shapes import image_shape
 
 
@@ -32,11 +32,10 @@ class DfmeGenerator(Generator):
             nn.Unflatten(1, (2 * width, *quarter)),
             nn.BatchNorm2d(2 * width),
         )
-        self.middle = nn.Sequential(
-            nn.Conv2d(2 * width, 2 * width, 3, padding=1), nn.BatchNorm2d(2 * width), nn.LeakyReLU(0.2)
-        )
+        self.halved = nn.Conv2d(2 * width, 2 * width, 3, padding=1)
+        self.middle = nn.Sequential(nn.BatchNorm2d(2 * width), nn.LeakyReLU(0.2))
+        self.whole = nn.Conv2d(2 * width, width, 3, padding=1)
         self.end = nn.Sequential(
-            nn.Conv2d(2 * width, width, 3, padding=1),
             nn.BatchNorm2d(width),
             nn.LeakyReLU(0.2),
             nn.Conv2d(width, channels, 3, padding=1),
@@ -45,6 +44,6 @@ class DfmeGenerator(Generator):
 
     def forward(self, z: Tensor) -> Tensor:
         """Noise `[N, latent]` to images before tanh."""
-        x = self.middle(F.interpolate(self.start(z), size=self.half_sides))
-        image: Tensor = self.end(F.interpolate(x, size=self.sides))
+        x = self.middle(enlarged_conv(self.halved, self.start(z), self.half_sides))
+        image: Tensor = self.end(enlarged_conv(self.whole, x, self.sides))
         return image
