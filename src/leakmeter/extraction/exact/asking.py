@@ -1,0 +1,87 @@
+"""Turns an oracle into a piecewise linear function that can be asked for values and gradients in float64."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from leakmeter.errors import UsageError
+from leakmeter.oracle.answer import Answer
+from leakmeter.oracle.oracle import Oracle
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Answers to points [n, d]: values [n, C], gradients [n, C, d] where shown, and how far off rounding may be."""
+
+    values: Tensor
+    gradients: Tensor | None
+    usable: Tensor
+    """False where a probability is too small to take its logarithm's gradient, [n]."""
+    size: Tensor
+    """What the rounding error of a value is relative to, [n]."""
+
+    def __getitem__(self, rows: slice) -> Pieces:
+        gradients = None if self.gradients is None else self.gradients[rows]
+        return Pieces(self.values[rows], gradients, self.usable[rows], self.size[rows])
+
+
+class Asker:
+    """Asks an oracle. Probabilities become contrasts of log-probabilities, which are piecewise linear as logits are."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle, self.spec, self.view = oracle, oracle.spec, oracle.view
+        if self.view.kind not in ("logits", "probs") or self.view.decimals is not None:
+            raise UsageError(
+                f"exact reconstruction needs unrounded outputs, got the view '{self.view}'; "
+                f"use logits or probs, with +gradient for 'exact'"
+            )
+        classes = self.spec.classes
+        self.contrasts = contrasts(classes) if self.view.kind == "probs" else torch.eye(classes, dtype=torch.float64)
+        self.outputs = len(self.contrasts)
+        self.d = self.spec.features
+        self.eps = float(torch.finfo(self.spec.dtype).eps)
+        self.steepest = 0.0
+        """The largest gradient seen: what the rounding error of gradients is relative to."""
+
+    def room(self, rows: int) -> int:
+        """How many of `rows` questions the budget still allows."""
+        left = self.oracle.remaining
+        return rows if left is None else min(rows, left)
+
+    def rounded(self, x: Tensor) -> Tensor:
+        """The points the victim really sees: inside the box and in its own precision."""
+        shaped = x.reshape(-1, *self.spec.input_shape).to(self.spec.dtype)
+        return self.spec.clamp(shaped).flatten(1).double()
+
+    def ask(self, x: Tensor) -> Pieces:
+        """One query a row, at the points `rounded` gives."""
+        shaped = self.rounded(x).to(self.spec.dtype).reshape(-1, *self.spec.input_shape)
+        return self.read(self.oracle.query(shaped))
+
+    def read(self, answer: Answer) -> Pieces:
+        """The contrasts of an answer."""
+        shown = (answer.logits if self.view.kind == "logits" else answer.probs).double()
+        slopes = answer.gradients.double().flatten(2) if self.view.explanation else None
+        usable = torch.ones(len(shown), dtype=torch.bool)
+        if self.view.kind == "probs":
+            usable = shown.amin(1) > torch.finfo(self.spec.dtype).tiny / self.eps
+            safe = shown.clamp(min=torch.finfo(self.spec.dtype).tiny)
+            slopes = slopes / safe[:, :, None] if slopes is not None else None
+            shown = safe.log()
+        values = shown @ self.contrasts.T
+        gradients = torch.einsum("kc,ncd->nkd", self.contrasts, slopes) if slopes is not None else None
+        if gradients is not None and bool(usable.any()):
+            self.steepest = max(self.steepest, float(gradients[usable].flatten(1).norm(dim=1).max()))
+        return Pieces(values, gradients, usable, shown.norm(dim=1))
+
+
+def contrasts(classes: int) -> Tensor:
+    """An orthonormal basis of what softmax cannot hide: the differences between logits, [classes - 1, classes]."""
+    rows = torch.tril(torch.ones(classes - 1, classes, dtype=torch.float64))
+    for i in range(classes - 1):
+        rows[i, i + 1] = -(i + 1)
+    return rows / rows.norm(dim=1, keepdim=True)
+

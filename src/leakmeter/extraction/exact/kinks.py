@@ -1,0 +1,183 @@
+"""Where a piecewise linear function bends along a segment, by intersecting known pieces instead of bisecting.
+
+Two known pieces predict where they meet. One question at that point settles the matter: if the function passes through
+it, the pieces are neighbours and the bend is found; if not, the answer splits the gap, mostly by a cell not seen
+before. With several outputs even that question is saved: one hidden unit bends them all by a matrix of rank one, two
+units by a matrix of rank two. All open gaps are asked in one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from enum import IntEnum
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Points of a segment, each with the linear piece it lies on; `k` gradient components a piece."""
+
+    t: Tensor
+    """Where on the segment, [n]."""
+    f: Tensor
+    """Values, [n, C]."""
+    g: Tensor
+    """Gradients, [n, C, k]."""
+    f_noise: Tensor
+    """How far rounding may have moved a value, [n]."""
+    g_noise: Tensor
+    """How far rounding may have moved a gradient in the Frobenius norm, [n]."""
+
+    def __getitem__(self, rows: Tensor | slice) -> Trace:
+        return Trace(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def join(self, other: Trace) -> Trace:
+        """The points of both."""
+        return Trace(*(torch.cat([getattr(self, field.name), getattr(other, field.name)]) for field in fields(self)))
+
+
+@dataclass(frozen=True)
+class Bends:
+    """The bends found, in order."""
+
+    t: Tensor
+    """Where, [m]."""
+    jump: Tensor
+    """By how much the gradient changes, [m, C, k]."""
+    merged: Tensor
+    """Which may be several in one: too close for the arithmetic, or no question was left; [m]."""
+    rounds: int
+
+
+def search(
+    ask: Callable[[Tensor], Trace],
+    ends: Trace,
+    along: Tensor,
+    *,
+    resolution: float,
+    room: Callable[[int], int] = lambda wanted: wanted,
+    max_rounds: int = 200,
+) -> Bends:
+    """All bends between the two points of `ends`.
+
+    Every answer closes a gap or shrinks one, and gaps narrower than `resolution` close as they are, so this ends
+    whatever the function is.
+
+    Args:
+        ask: answers for positions on the segment.
+        ends: the first and the last point.
+        along: [k], turns a gradient into a slope.
+        resolution: the least distance between two positions, relative to 1 + |t|.
+        room: how many of so many questions the budget still allows.
+        max_rounds: how often to ask at most.
+    """
+    chart = _Chart(ends, along, resolution)
+    rounds = 0
+    while rounds < max_rounds:
+        chart.settle()
+        gaps, t = chart.plan()
+        allowed = room(len(t))
+        if allowed == 0:
+            break
+        chart.insert(gaps[:allowed], ask(t[:allowed]))
+        rounds += 1
+    return chart.bends(rounds)
+
+
+class _Gap(IntEnum):
+    OPEN = 0
+    SAME = 1
+    KINK = 2
+    MERGED = 3
+
+
+class _Chart:
+    """What is known of the segment. Gap i lies between points i and i + 1; the last point has none."""
+
+    def __init__(self, ends: Trace, along: Tensor, resolution: float) -> None:
+        self.trace, self.along, self.resolution = ends, along, resolution
+        self.per_slope = float(along.norm()) / len(along) ** 0.5  # rounding errors of components are independent
+        self.state = torch.tensor([_Gap.OPEN, _Gap.SAME])
+        self.bracket = torch.zeros_like(ends.t)
+        """Below this width a gap holds the bend that was predicted for it."""
+        # where all jumps share one direction of the outputs, as with a single output, rank one proves nothing
+        self.rank_tells = ends.f.shape[1] > 1 and not bool(self._rank_one(torch.tensor([0])))
+
+    def settle(self) -> None:
+        """Closes what can be closed without a question."""
+        gaps = self._open()
+        difference = (self.trace.g[gaps + 1] - self.trace.g[gaps]).flatten(1).norm(dim=1)
+        self.state[gaps[difference <= self._g_noise(gaps)]] = _Gap.SAME
+        gaps = self._open()
+        width = self.trace.t[gaps + 1] - self.trace.t[gaps]
+        self.state[gaps[width <= self._finest(gaps)]] = _Gap.MERGED
+        self.state[gaps[width <= self.bracket[gaps]]] = _Gap.KINK
+        if self.rank_tells:
+            gaps = self._open()
+            gaps = gaps[self._rank_one(gaps)]
+            meet, miss, noise = self._meeting(gaps)
+            met = (miss <= noise) & (meet > self.trace.t[gaps]) & (meet < self.trace.t[gaps + 1])
+            self.state[gaps[met]] = _Gap.KINK
+
+    def plan(self) -> tuple[Tensor, Tensor]:
+        """The open gaps and where to ask in each: where its pieces meet, then just beyond, else in the middle."""
+        gaps = self._open()
+        meet, _, noise = self._meeting(gaps)
+        left, right = self.trace.t[gaps], self.trace.t[gaps + 1]
+        bend = ((self.trace.g[gaps + 1] - self.trace.g[gaps]) @ self.along).norm(dim=1)
+        margin = torch.maximum(2 * noise / bend, self._finest(gaps))  # how far the prediction may be off
+        meet = torch.where((right - meet).abs() <= margin, right - 2 * margin, meet)
+        meet = torch.where((meet - left).abs() <= margin, left + 2 * margin, meet)
+        telling = (margin < 0.02 * (right - left)) & (meet > left) & (meet < right)
+        self.bracket[gaps] = torch.where(telling, 4 * margin, 0.0)
+        return gaps, torch.where(telling, meet, _middle(left, right))
+
+    def insert(self, gaps: Tensor, answer: Trace) -> None:
+        """Splits each gap at its answer."""
+        self.trace = self.trace.join(answer)
+        order = torch.argsort(self.trace.t, stable=True)
+        self.trace = self.trace[order]
+        self.state = torch.cat([self.state, torch.full_like(gaps, _Gap.OPEN)])[order]
+        self.bracket = torch.cat([self.bracket, self.bracket[gaps]])[order]
+
+    def bends(self, rounds: int) -> Bends:
+        """The closed kinks, and one merged bend for every other gap over which the gradient changes."""
+        gaps = (self.state != _Gap.SAME).nonzero()[:, 0]
+        left, right = self.trace.t[gaps], self.trace.t[gaps + 1]
+        meet = torch.nan_to_num(self._meeting(gaps)[0]).clamp(left, right)
+        jump = self.trace.g[gaps + 1] - self.trace.g[gaps]
+        return Bends(meet, jump, self.state[gaps] != _Gap.KINK, rounds)
+
+    def _finest(self, gaps: Tensor) -> Tensor:
+        return self.resolution * (1 + torch.maximum(self.trace.t[gaps].abs(), self.trace.t[gaps + 1].abs()))
+
+    def _open(self) -> Tensor:
+        return (self.state == _Gap.OPEN).nonzero()[:, 0]
+
+    def _g_noise(self, gaps: Tensor) -> Tensor:
+        return self.trace.g_noise[gaps] + self.trace.g_noise[gaps + 1]
+
+    def _rank_one(self, gaps: Tensor) -> Tensor:
+        """Whether the jump over a gap is w a^T up to noise."""
+        jump = self.trace.g[gaps + 1] - self.trace.g[gaps]
+        w = torch.linalg.eigh(jump @ jump.mT)[1][:, :, -1:]
+        return (jump - w @ (w.mT @ jump)).flatten(1).norm(dim=1) <= self._g_noise(gaps)
+
+    def _meeting(self, gaps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Where the pieces beside a gap meet (least squares over outputs), how far they miss, and what noise allows."""
+        left, right = self.trace[gaps], self.trace[gaps + 1]
+        width = right.t - left.t
+        bend = (right.g - left.g) @ self.along
+        ahead = right.f - left.f - (left.g @ self.along) * width[:, None]
+        back = (ahead * bend).sum(1) / (bend**2).sum(1)
+        noise = left.f_noise + right.f_noise + self._g_noise(gaps) * self.per_slope * width
+        return right.t - back, (ahead - back[:, None] * bend).norm(dim=1), noise
+
+
+def _middle(left: Tensor, right: Tensor) -> Tensor:
+    """Halfway by angle: bends along a random line are Cauchy distributed, that is uniform in arctan t."""
+    middle = torch.tan((torch.atan(left) + torch.atan(right)) / 2)
+    return torch.where((middle > left) & (middle < right), middle, (left + right) / 2)

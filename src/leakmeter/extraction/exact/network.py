@@ -1,0 +1,87 @@
+"""The copy: the linear piece around one point, plus every hidden unit that switches on somewhere away from it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class OneHidden(nn.Module):
+    """f(x) = weights relu(normals x - offsets) + skip x + shift, with normals of length one.
+
+    Seen from a start point all units are off. A unit that the victim has on there is found with its normal turned
+    round; that adds a linear term, which is part of the piece at the start, so nothing needs to be known about it.
+    """
+
+    skip: Tensor
+    shift: Tensor
+    normals: Tensor
+    offsets: Tensor
+    weights: Tensor
+
+    def __init__(self, start: Tensor, value: Tensor, gradient: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("skip", gradient.clone())
+        self.register_buffer("shift", value - gradient @ start)
+        self.register_buffer("normals", gradient.new_zeros(0, len(start)))
+        self.register_buffer("offsets", gradient.new_zeros(0))
+        self.register_buffer("weights", gradient.new_zeros(len(value), 0))
+
+    @property
+    def units(self) -> int:
+        """How many hidden units are known."""
+        return len(self.offsets)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs, [n, C]."""
+        x = x.flatten(1).to(self.skip)
+        hidden = torch.relu(torch.addmm(-self.offsets, x, self.normals.T))
+        return torch.addmm(torch.addmm(self.shift, x, self.skip.T), hidden, self.weights.T)
+
+    def pieces(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [n, C] and their gradients [n, C, d]."""
+        on = (torch.addmm(-self.offsets, x, self.normals.T) > 0).to(x)
+        gradients = torch.stack([(on * row) @ self.normals for row in self.weights], dim=1)
+        return self(x), gradients + self.skip
+
+    def add(self, normals: Tensor, offsets: Tensor, weights: Tensor, *, same: float, negligible: float) -> None:
+        """Adds units; one that lies on a known unit's hyperplane (to within `same`) changes that unit's weights.
+
+        Units whose weights are `negligible` in the end are dropped: that is how a bend which was taken for one unit,
+        and later turned out to be two, disappears.
+        """
+        known = self.normals @ normals.T > 1 - same**2
+        known &= (self.offsets[:, None] - offsets).abs() <= same * (1 + offsets.abs())
+        fresh = ~known.any(0)
+        if not bool(fresh.all()):
+            twin = known[:, ~fresh].to(torch.uint8).argmax(0)
+            self.weights = self.weights.index_add(1, twin, weights[:, ~fresh])
+        self.normals = torch.cat([self.normals, normals[fresh]])
+        self.offsets = torch.cat([self.offsets, offsets[fresh]])
+        self.weights = torch.cat([self.weights, weights[:, fresh]], dim=1)
+        kept = self.weights.norm(dim=0) > negligible
+        self.normals, self.offsets, self.weights = self.normals[kept], self.offsets[kept], self.weights[:, kept]
+
+
+def factor(jumps: Tensor, along: Tensor, noise: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Splits gradient jumps [m, C, d] into unit normals [n, d] (pointing along the segment) and weights [C, n].
+
+    A jump of one unit has rank one; where bends were not told apart every singular value above the noise becomes a
+    unit. Returns the row of the jump each unit came from as well.
+    """
+    if jumps.shape[1] == 1:
+        size = jumps[:, 0].norm(dim=1)
+        rows = torch.arange(len(jumps))
+        normals, weights = jumps[:, 0] / size[:, None], size[None]
+    else:
+        w, basis = torch.linalg.eigh(jumps @ jumps.mT)
+        # a rank-one jump keeps one component even if noise leaves a trace of others
+        large = w.clamp(min=0).sqrt() > noise
+        large[:, -1] = True
+        rows, which = large.nonzero(as_tuple=True)
+        left = basis[rows, :, which]
+        normals = torch.einsum("nc,ncd->nd", left, jumps[rows])
+        size = normals.norm(dim=1)
+        normals, weights = normals / size[:, None], (left * size[:, None]).T
+    turn = torch.where(normals @ along >= 0, 1.0, -1.0)
+    return normals * turn[:, None], weights * turn, rows

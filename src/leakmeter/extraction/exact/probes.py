@@ -1,0 +1,52 @@
+"""Where to look for hidden units: far away along lines in open space, all over the box inside one."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from leakmeter.victims.spec import VictimSpec
+
+
+def start_points(spec: VictimSpec, n: int, generator: torch.Generator) -> Tensor:
+    """Random points to begin at, [n, d]: a different brightness each in a box, standard normal in open space."""
+    if spec.width is None:
+        return spec.sample(n, generator).double().flatten(1)
+    return _scattered(spec, n, generator)
+
+
+def far_points(start: Tensor, spec: VictimSpec, n: int, generator: torch.Generator) -> Tensor:
+    """Points whose segment from `start` crosses many hyperplanes, [n, d].
+
+    In open space they come in opposite pairs so far out that almost every hyperplane lies on the way (Lemma 3: a
+    share of 2 / (pi reach) does not), yet near enough for the arithmetic to tell small bends from rounding.
+    """
+    if spec.width is not None:
+        return _scattered(spec, n, generator)
+    ahead = reach(spec) * torch.randn(math.ceil(n / 2), len(start), dtype=torch.float64, generator=generator)
+    points = start + torch.stack([ahead, -ahead], dim=1).flatten(0, 1)[:n]
+    return spec.clamp(points.reshape(-1, *spec.input_shape)).flatten(1)
+
+
+def reach(spec: VictimSpec) -> float:
+    """How far to go in open space, in standard deviations: 1.6e5 in float64, 200 in float32."""
+    return float(torch.finfo(spec.dtype).eps ** (-1 / 3))
+
+
+def _scattered(spec: VictimSpec, n: int, generator: torch.Generator) -> Tensor:
+    """Points all over a box: a share of the features, few or all, drawn anew on an even background.
+
+    Few features reach hyperplanes that cut off the corners with little or much of everything, where images live;
+    extreme values reach those that cut off the other corners.
+    """
+    assert spec.low is not None
+    assert spec.high is not None
+    d = spec.features
+    low, high = (bound.double().expand(spec.input_shape).flatten() for bound in (spec.low, spec.high))
+    drawn = torch.rand(n, d, generator=generator, dtype=torch.float64)
+    density, shade, kind, share = torch.rand(4, n, 1, generator=generator, dtype=torch.float64)
+    values = torch.where(kind < 0.5, drawn, (drawn < density).double())
+    touched = torch.rand(n, d, generator=generator, dtype=torch.float64) < d ** torch.clamp(-2 * share + 1, max=0)
+    return low + (high - low) * torch.where(touched, values, (3 * shade).floor() / 2)
