@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -6,6 +8,7 @@ from leakmeter.extraction.base import extract
 from leakmeter.extraction.dfme import Dfme, forward_difference, kl_rows, l1_rows
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
+from leakmeter.studies.dfme_gradients import gradient_norms, softmax_jacobian
 from leakmeter.victims.load import load_victim
 
 SMALL = {"batch": 8, "width": 4, "student": "linear"}
@@ -83,3 +86,43 @@ def test_the_same_seed_gives_the_same_copy() -> None:
     first, second = (extract("dfme", make_oracle(200), seed=4, **SMALL).substitute for _ in range(2))
     for a, b in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+class TestLemmas:
+    """DFME appendix D.1, on softmax Jacobians checked against automatic differentiation."""
+
+    logits = torch.randn(30, 7, generator=stream(2), dtype=torch.float64) * 4
+    jacobian = softmax_jacobian(logits.softmax(1))
+
+    def test_the_jacobian_is_that_of_softmax(self) -> None:
+        for row, expected in zip(self.logits, self.jacobian, strict=True):
+            found = torch.autograd.functional.jacobian(lambda s: s.softmax(0), row)
+            assert torch.allclose(found, expected, atol=1e-12)
+
+    def test_lemma_1_eigenvalues_lie_between_0_and_1(self) -> None:
+        values = torch.linalg.eigvalsh(self.jacobian)
+        assert values.min() > -1e-12
+        assert values.max() < 1
+        assert torch.allclose(values.sum(1), 1 - self.logits.softmax(1).square().sum(1))
+
+    def test_lemma_2_no_vector_grows(self) -> None:
+        z = torch.randn(30, 7, 50, generator=stream(3), dtype=torch.float64)
+        assert ((self.jacobian @ z).norm(dim=1) <= z.norm(dim=1)).all()
+
+    @pytest.mark.parametrize("distance", [1.0, 0.1, 0.001])
+    def test_lemma_3_jacobians_converge_with_the_outputs(self, distance: float) -> None:
+        noise = torch.randn(30, 7, generator=stream(4), dtype=torch.float64)
+        student, victim = (self.logits + distance * noise).softmax(1), self.logits.softmax(1)
+        gap = (softmax_jacobian(student) - self.jacobian).flatten(1).norm(dim=1)
+        assert (gap <= 3 * (student - victim).norm(dim=1)).all()
+        assert gap.max() < 3 * distance
+
+
+def test_hypothesis_1_near_the_victim_the_kl_gradient_is_far_smaller() -> None:
+    victim = nn.Sequential(nn.Flatten(), nn.Linear(16, 12), nn.Tanh(), nn.Linear(12, 5)).double()
+    near = copy.deepcopy(victim)
+    draws = stream(0)
+    for parameter in near.parameters():
+        parameter.data += 1e-3 * torch.randn(parameter.shape, generator=draws, dtype=torch.float64)
+    facts = gradient_norms(victim, near, torch.rand(50, 1, 4, 4, generator=draws, dtype=torch.float64))
+    assert facts["gradient_kl"] < 0.05 * facts["gradient_l1"]

@@ -8,17 +8,19 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from leakmeter.data.catalogue import load
 from leakmeter.evaluation.intervals import mean_interval
 from leakmeter.extraction.base import extract
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.progress import SILENT, Progress
-from leakmeter.studies.victims import trained
+from leakmeter.studies.victims import LENET, trained
 from leakmeter.training.loop import Recipe
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.victim import Victim
+
+_RECIPES = {"small-conv": Recipe(epochs=20, batch=128, lr=5e-3, schedule="cyclic")}
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,15 @@ class Bench:
     progress: Progress = SILENT
     quick: bool = False
 
-    def victim(self, dataset: str, model: str, seed: int, recipe: Recipe | None = None) -> Victim:
+    def network(self, dataset: str, model: str, seed: int) -> nn.Module:
         """The network trained on the dataset's train split."""
-        options: dict[str, Any] = {"recipe": Recipe(steps=200, batch=128, lr=3e-3)} if self.quick else {}
-        if recipe is not None and not self.quick:
-            options = {"recipe": recipe}
-        network = trained(dataset, model, seed=seed, data_dir=self.data_dir, progress=self.progress, **options)
+        recipe = Recipe(steps=200, batch=128, lr=3e-3) if self.quick else _RECIPES.get(model, LENET)
+        return trained(dataset, model, seed=seed, recipe=recipe, data_dir=self.data_dir, progress=self.progress)
+
+    def victim(self, dataset: str, model: str, seed: int) -> Victim:
+        """That network behind its API."""
         shape = load(dataset, "test", self.data_dir).input_shape
+        network = self.network(dataset, model, seed)
         return load_victim(network, input_shape=shape, low=0.0, high=1.0, device=self.device)
 
     def copy(
