@@ -128,7 +128,7 @@ def _rule_fidelity(name: str, queries: int, value: float, arms: list[Arm]) -> Ru
     """Whether every arm stays below `value` up to `queries` queries."""
     if not arms:
         return Ruling(rule=name, outcome="undecided", message="no attack was measured")
-    reached = {arm.label + " under " + arm.view: _best_by(arm, queries) for arm in arms}
+    reached = {_against(arm): _best_by(arm, queries) for arm in arms}
     worst, (mean, low, high) = max(reached.items(), key=lambda item: item[1][1])
     if low > value:
         message = f"{worst} reaches {mean:.1%} ({low:.1%} to {high:.1%}), above {value:.1%}"
@@ -140,6 +140,10 @@ def _rule_fidelity(name: str, queries: int, value: float, arms: list[Arm]) -> Ru
         message = f"only {max(arm.queries for arm in arms):,} queries were spent; raise the budget to {queries:,}"
         return Ruling(rule=name, outcome="undecided", message=message)
     return Ruling(rule=name, outcome="pass", message=f"the strongest, {worst}, reaches {mean:.1%}, below {value:.1%}")
+
+
+def _against(arm: Arm) -> str:
+    return f"{arm.label} under {arm.view}" + ("" if arm.defense == "none" else f" behind {arm.defense}")
 
 
 def _best_by(arm: Arm, queries: int) -> tuple[float, float, float]:
