@@ -1,0 +1,96 @@
+"""CoDFe figure 2: accuracy of the copy against queries, CoDFe and DaST, probabilities and labels.
+
+CoDFe appears twice: as published, and with class balance and memory (see docs/datafree.md). Victim and student are
+LeNet; the paper's networks have four and three convolutions.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from leakmeter.extraction.codfe import LITERAL
+from leakmeter.progress import SILENT, Progress
+from leakmeter.studies.copies import Bench, over_seeds
+from leakmeter.studies.record import Record
+
+ARMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "codfe": ("codfe", {"width": 16}),
+    "codfe-literal": ("codfe", {"width": 16, **LITERAL}),
+    "dast": ("dast", {"width": 8}),
+}
+DATASETS = {"mnist": 350_000, "fashion-mnist": 450_000}
+VIEWS = ("probs", "labels")
+STRIDE = 10_000
+PAPER = {"mnist": {"probs": 0.91, "labels": 0.89}}
+"""Accuracy of CoDFe in the paper's text (DaST: 0.30 and 0.52)."""
+
+
+def main(
+    out: Path,
+    *,
+    seed: int = 0,
+    seeds: int = 3,
+    quick: bool = False,
+    data_dir: Path | None = None,
+    device: str = "cpu",
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Curves of every arm, their final accuracy over seeds, and their plot."""
+    command = f"leakmeter study codfe-fig2 --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
+    record = Record(out, "codfe-fig2", command, {"victim": "lenet", "student": "lenet", "paper": PAPER})
+    run_cells(record, Bench(data_dir, device, progress, quick), range(seed, seed + seeds))
+    _plot(record.content["cells"], out / "codfe-fig2.png")
+    return record.write(summary=[_final(record, dataset, view, arm) for dataset, view, arm in _grid()])
+
+
+def run_cells(record: Record, bench: Bench, seeds: range) -> None:
+    """Every arm, view, dataset and seed; MNIST first."""
+    for dataset, view, arm in _grid():
+        for seed in seeds:
+            record.cell(f"{dataset}/{view}/{arm}/seed{seed}", partial(_cell, bench, dataset, view, arm, seed))
+
+
+def _grid() -> list[tuple[str, str, str]]:
+    return [(dataset, view, arm) for dataset in DATASETS for arm in ARMS for view in VIEWS]
+
+
+def _cell(bench: Bench, dataset: str, view: str, arm: str, seed: int) -> dict[str, Any]:
+    attack, options = ARMS[arm]
+    stops = [2_000] if bench.quick else list(range(STRIDE, DATASETS[dataset] + 1, STRIDE))
+    victim = bench.victim(dataset, "lenet", seed)
+    return bench.copy(attack, victim, dataset, view=view, stops=stops, seed=seed, **options)
+
+
+def _final(record: Record, dataset: str, view: str, arm: str) -> dict[str, Any]:
+    cells = [cell for key, cell in record.content["cells"].items() if key.startswith(f"{dataset}/{view}/{arm}/")]
+    last = [cell["curve"][-1] for cell in cells]
+    return {
+        "dataset": dataset,
+        "view": view,
+        "arm": arm,
+        "queries": last[0]["queries"],
+        "accuracy": over_seeds([point["accuracy"] for point in last]),
+        "collapsed": [cell["notes"]["collapsed"] for cell in cells],
+    }
+
+
+def _plot(cells: dict[str, Any], place: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 6), layout="constrained")
+    panels = figure.subplots(len(DATASETS), len(VIEWS), squeeze=False, sharey=True)
+    for row, dataset in enumerate(DATASETS):
+        for column, view in enumerate(VIEWS):
+            axes = panels[row, column]
+            axes.set_title(f"{dataset}, {view}")
+            axes.set_xlabel("queries")
+            for number, arm in enumerate(ARMS):
+                axes.plot([], [], color=f"C{number}", label=arm)
+                for key, cell in cells.items():
+                    if key.startswith(f"{dataset}/{view}/{arm}/"):
+                        points = [(point["queries"], point["accuracy"]) for point in cell["curve"]]
+                        axes.plot(*zip(*points, strict=True), color=f"C{number}", linewidth=1)
+    panels[0, 0].legend()
+    figure.savefig(place, dpi=120)

@@ -1,0 +1,65 @@
+"""CoDFe table 3: queries until the copy stops improving, decided as an attacker must, without test data.
+
+The paper counts the queries to the highest test accuracy, which no attacker can see. What an attacker does see is how
+many of the victim's new answers the student had foreseen; the count here is where that comes within two points of its
+highest value. It uses the cells of `codfe-fig2`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from leakmeter.progress import SILENT, Progress
+from leakmeter.studies.codfe_fig2 import run_cells
+from leakmeter.studies.copies import Bench, at, over_seeds
+from leakmeter.studies.record import Record
+
+PAPER = {
+    "mnist": {"dast/probs": 5_900_000, "codfe/probs": 352_452, "dast/labels": 21_500_000, "codfe/labels": 344_414},
+    "fashion-mnist": {"dast/probs": 900_000, "codfe/probs": 445_488, "dast/labels": 750_000, "codfe/labels": 475_487},
+}
+NEAR = 0.02
+
+
+def main(
+    out: Path,
+    *,
+    seed: int = 0,
+    seeds: int = 3,
+    quick: bool = False,
+    data_dir: Path | None = None,
+    device: str = "cpu",
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Queries to the end of learning, the accuracy there, and the paper's number."""
+    flags = f"--seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
+    figure = Record(out, "codfe-fig2", f"leakmeter study codfe-fig2 {flags}", {})
+    run_cells(figure, Bench(data_dir, device, progress, quick), range(seed, seed + seeds))
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for key, cell in figure.content["cells"].items():
+        groups.setdefault(key.rsplit("/", 1)[0], []).append(cell)
+    record = Record(
+        out, "codfe-table3", f"leakmeter study codfe-table3 {flags}", {"rule": f"within {NEAR} of its highest"}
+    )
+    return record.write(summary=[_row(name, cells) for name, cells in groups.items()])
+
+
+def _row(name: str, cells: list[dict[str, Any]]) -> dict[str, Any]:
+    dataset, view, arm = name.split("/")
+    queries = [settled(cell["notes"]["answers"]) for cell in cells]
+    accuracy = [at(cell, count)["accuracy"] for cell, count in zip(cells, queries, strict=True)]
+    return {
+        "dataset": dataset,
+        "view": view,
+        "arm": arm,
+        "queries": over_seeds([float(count) for count in queries]),
+        "accuracy_there": over_seeds(accuracy),
+        "paper": PAPER[dataset].get(f"{arm}/{view}"),
+    }
+
+
+def settled(answers: list[dict[str, Any]]) -> int:
+    """The first number of queries at which the share foreseen is near its highest."""
+    highest = max(point["foreseen"] for point in answers)
+    return next(int(point["queries"]) for point in answers if point["foreseen"] >= highest - NEAR)

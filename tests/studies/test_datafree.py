@@ -1,0 +1,44 @@
+"""The data-free studies: their arithmetic, and with the datasets at hand one quick run of each."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from leakmeter.studies import STUDIES
+from leakmeter.studies.codfe_table3 import settled
+from leakmeter.studies.copies import at, over_seeds
+
+DATA = os.environ.get("LEAKMETER_DATA")
+NAMES = ["procedural", "dfme-table4", "dfme-logits", "dfme-gradients", "codfe-fig2", "codfe-table3"]
+
+
+def test_learning_is_settled_where_the_share_foreseen_comes_near_its_highest() -> None:
+    shares = [0.2, 0.5, 0.79, 0.81, 0.8]
+    answers = [{"queries": 10 * i, "foreseen": share} for i, share in enumerate(shares, 1)]
+    assert settled(answers) == 30
+
+
+def test_a_curve_is_read_at_or_before_a_number_of_queries() -> None:
+    cell = {"curve": [{"queries": 10}, {"queries": 20}, {"queries": 30}]}
+    assert at(cell, 25)["queries"] == 20
+    assert at(cell, 30)["queries"] == 30
+
+
+def test_means_over_seeds_carry_their_values_and_interval() -> None:
+    facts = over_seeds([0.9, 0.92, 0.94])
+    assert facts["mean"] == pytest.approx(0.92)
+    assert facts["interval"]["low"] < 0.9 < 0.94 < facts["interval"]["high"]
+    assert facts["interval"]["n"] == 3
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(DATA is None, reason="needs the datasets: set LEAKMETER_DATA")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_quick_run_writes_its_command_and_goes_on_from_its_cells(name: str, tmp_path: Path) -> None:
+    settings = {"seed": 0, "seeds": 1, "quick": True, "data_dir": Path(DATA or "")}
+    first = STUDIES[name](tmp_path, **settings)
+    written = json.loads((tmp_path / f"{name}.json").read_text())
+    assert written["command"].startswith(f"leakmeter study {name} --seed 0 --seeds 1 --quick")
+    assert STUDIES[name](tmp_path, **settings)["cells"] == first["cells"] == written["cells"]
