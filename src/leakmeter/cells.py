@@ -18,8 +18,8 @@ from leakmeter.progress import SILENT, Progress
 from leakmeter.report.sheet import write_sheet
 from leakmeter.results import CellResult, Spending
 from leakmeter.runs.files import write_atomic
+from leakmeter.runs.network import save_network
 from leakmeter.runs.run import Run
-from leakmeter.runs.substitute import save_substitute
 from leakmeter.seeds import derive
 from leakmeter.victims.victim import Victim
 
@@ -84,7 +84,8 @@ def _run(
             run=run,
             **cell.options,
         )
-        save_substitute(copy.substitute, run.path / "substitute.safetensors", copy.student, oracle.spec)
+        where, spec = run.path / "substitute.safetensors", oracle.spec
+        save_network(copy.substitute, where, copy.student, spec.input_shape, spec.classes)
         if copy.queries is not None and copy.queries.dim() == 4:
             write_sheet(copy.queries, oracle.spec, run.path / "queries.png")
         return CellResult(

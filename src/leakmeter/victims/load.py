@@ -23,7 +23,7 @@ from leakmeter.victims.victim import FunctionVictim, ModuleVictim, Victim, first
 
 Bound = float | Sequence[float] | np.ndarray | Tensor | None
 _ASK: Any = object()  # "not given", where None already means unbounded
-_SAFE = "package.module:factory, a torch.export .pt2 file or an .onnx file"
+_SAFE = "package.module:factory, a torch.export .pt2 file, an .onnx file or a .safetensors file leakmeter wrote"
 _PICKLES = {".pt", ".pth", ".pkl", ".pickle", ".joblib", ".bin", ".ckpt"}
 
 
@@ -42,7 +42,8 @@ def load_victim(
 
     Args:
         source: an `nn.Module`, `"package.module:factory"` or `"file.py:factory"` (runs that code), the path of a `.pt2`
-            or `.onnx` file, a fitted scikit-learn classifier, or a function from float arrays to arrays.
+            or `.onnx` file or of a `.safetensors` file that leakmeter wrote, a fitted scikit-learn classifier, or a
+            function from float arrays to arrays.
         input_shape: the shape of one input, such as `(1, 28, 28)`.
         low: the lowest value an input may take, one number or one a feature; None: unbounded.
         high: the highest value.
@@ -87,6 +88,10 @@ def _from_text(text: str) -> object:
         from leakmeter.victims.exported import load_exported
 
         return load_exported(path)
+    if suffix == ".safetensors":
+        from leakmeter.runs.network import load_network
+
+        return load_network(path)
     if suffix == ".onnx":
         from leakmeter.victims.onnx import load_onnx
 

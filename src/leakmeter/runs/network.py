@@ -1,4 +1,4 @@
-"""The copy on disk: weights as safetensors, with what is needed to build the network again."""
+"""A network on disk: weights as safetensors, with what is needed to build it again."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from torch import nn
 from leakmeter.errors import UsageError
 from leakmeter.models import make_model
 from leakmeter.runs.files import told, write_atomic
-from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import first_line
 
 
-def save_substitute(substitute: nn.Module, path: Path, model: str | None, spec: VictimSpec) -> None:
+def save_network(network: nn.Module, path: Path, model: str | None, input_shape: tuple[int, ...], classes: int) -> None:
     """Writes the weights; `model` is the registered name the network can be built by, if there is one."""
-    about = {"model": model or "", "input_shape": json.dumps(spec.input_shape), "classes": str(spec.classes)}
-    weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in substitute.state_dict().items()}
+    about = {"model": model or "", "input_shape": json.dumps(input_shape), "classes": str(classes)}
+    weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
     with told(path):
         write_atomic(path, safetensors.torch.save(weights, metadata=about))
 
 
-def load_substitute(path: Path) -> nn.Module:
+def load_network(path: Path) -> nn.Module:
     """The network with its weights, in evaluation mode."""
     try:
         with safetensors.safe_open(path, "pt") as file:

@@ -1,0 +1,57 @@
+"""`leakmeter init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leakmeter.errors import UsageError
+
+TEMPLATE = """\
+# An audit: leakmeter audit {name}
+# Only audit models you own or are authorised to test.
+name = "audit"
+budget = 5000                     # most queries one attack may ask
+seeds = [0, 1, 2]                 # more seeds, tighter intervals
+views = ["probs", "labels"]       # labels, top:K, probs, probs:D, logits; each with +gradient or +smoothgrad:N,SIGMA
+# stops = [500, 1000, 5000]       # where the curve has points
+# defenses = ["none", "rounding:2"]
+# queries_per_day = 1000          # the rate limit in force, for the advice in the verdict
+
+[victim]
+source = "package.module:factory" # or file.py:factory, model.pt2, model.onnx
+# input_shape = [1, 28, 28]       # what cannot be read off the model
+# low = 0.0                       # the range of inputs; -inf and inf: unbounded
+# high = 1.0
+# classes = 10
+# outputs = "logits"              # logits, probs or labels
+
+[data]                            # test data, seen by the owner's scoring only
+name = "digits"                   # a dataset, an .npz with x and y, or a folder of images
+# limit = 2000
+
+# [[attacks]]                     # none: the attacks that suit the victim
+# name = "procedural"
+#
+# [[attacks]]
+# name = "surrogate"
+# pool = "gaussian"
+
+# [prices]
+# query = 0.001
+# explanation = 0.002
+
+# [policy]                        # exit code 3 when exceeded, 4 when undecided
+# max_fidelity = {{queries = 5000, value = 0.85}}
+# min_copy_cost = {{fidelity = 0.9, queries = 2000}}
+"""
+
+
+def init(path: Annotated[Path, typer.Argument(help="where to write the plan")] = Path("leakmeter.toml")) -> None:
+    """Writes a commented plan to start from."""
+    if path.exists():
+        raise UsageError(f"{path} exists already; choose another name")
+    path.write_text(TEMPLATE.format(name=path))
+    typer.echo(f"{path}: edit it, then run: leakmeter audit {path}")

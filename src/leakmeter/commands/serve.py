@@ -1,0 +1,31 @@
+"""`leakmeter serve`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from leakmeter.commands import options
+
+
+def serve(
+    victim: Annotated[str, typer.Argument(help="package.module:factory, file.py:factory, .pt2 or .onnx")],
+    port: Annotated[int, typer.Option("--port", min=0, max=65535)] = 8000,
+    key_env: Annotated[
+        str | None, typer.Option("--key-env", help="environment variable that holds the API key")
+    ] = None,
+    rate: Annotated[float | None, typer.Option("--rate", help="most requests a second")] = None,
+    input_shape: options.InputShape = None,
+    low: options.Low = None,
+    high: options.High = None,
+    classes: options.Classes = None,
+    outputs: options.Outputs = None,
+) -> None:
+    """Serves a model on this machine, in the Open Inference Protocol."""
+    from leakmeter.plan import VictimPlan
+    from leakmeter.serve import serve as run_server
+    from leakmeter.victims.load import load_victim
+
+    facts = options.given(options.victim_flags(victim, input_shape, low, high, classes, outputs))
+    run_server(load_victim(victim, **VictimPlan(**facts).keywords()), port=port, key_env=key_env, rate=rate)

@@ -1,0 +1,96 @@
+"""Adversarial examples as a run directory: the examples, what they do to the victim, and how they look."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from leakmeter.errors import UsageError
+from leakmeter.evaluation.intervals import wilson
+from leakmeter.evasion.base import Evasion, evade
+from leakmeter.evasion.transfer import measure_transfer
+from leakmeter.opening import load_test, open_victim
+from leakmeter.plan import make_plan
+from leakmeter.progress import SILENT, Progress
+from leakmeter.report.sheet import sheet_png, unit_range
+from leakmeter.runs.files import write_atomic
+from leakmeter.runs.network import load_network
+from leakmeter.runs.run import Run, environment, fresh_path
+from leakmeter.victims.spec import VictimSpec
+
+
+def evade_to_run(
+    attack: str,
+    plan: dict[str, Any],
+    asked: dict[str, Any],
+    copy: str | None,
+    out: Path,
+    progress: Progress = SILENT,
+) -> list[str]:
+    """Attacks the victim itself, or `copy` with the victim as the judge; returns what to print."""
+    checked = make_plan({**plan, "name": f"evade-{attack}"})
+    test = load_test(checked)
+    if test is None:
+        raise UsageError("making adversarial examples needs test data; pass --data, for example --data digits")
+    victim = open_victim(checked, test)
+    x, y = (column.to(checked.device) for column in test.labelled())
+    target = asked["target"]
+    settings = {
+        "norm": asked["norm"],
+        "eps": asked["eps"],
+        "target": int(target) if target is not None and target.isdecimal() else target,
+        "seed": asked["seed"],
+        **asked["options"],
+    }
+    stated = {key: value for key, value in asked.items() if value is not None}
+    run = Run.enter(fresh_path(out, f"evade-{attack}"), {"attack": attack, "plan": plan, "asked": stated, "copy": copy})
+    with run.held():
+        if copy is not None:
+            network = load_network(Path(copy)).to(checked.device)
+            thief = measure_transfer(attack, network, victim, x, y, progress=progress, **settings)
+            found, record, x = thief.evasion, thief.transfer.model_dump(), x[thief.rows]
+        else:
+            found = evade(attack, victim.white_box, x, y, progress=progress, **settings, **_box(victim.spec))
+            record = _record(found)
+        write_atomic(run.path / "examples.safetensors", safetensors.torch.save({"examples": found.examples.cpu()}))
+        write_atomic(
+            run.path / "evasion.json",
+            json.dumps(
+                {"attack": attack, "plan": plan, "asked": stated, "environment": environment(), **record}
+            ).encode(),
+        )
+        if x.dim() == 4:
+            write_atomic(run.path / "adversarial.png", picture(x, found, victim.spec))
+    return [*(f"{key}: {value}" for key, value in record.items() if not isinstance(value, list)), str(run.path)]
+
+
+def picture(x: Tensor, found: Evasion, spec: VictimSpec, columns: int = 12) -> bytes:
+    """Three rows: the originals, the adversarial examples, and their difference about grey."""
+    chosen = torch.argsort(found.success.double(), descending=True, stable=True)[:columns].cpu()
+    clean, bad = unit_range(x.cpu()[chosen], spec), unit_range(found.examples.cpu()[chosen], spec)
+    difference = bad - clean
+    scale = difference.abs().flatten(1).amax(1).clamp_min(1e-6).reshape(-1, 1, 1, 1)
+    return sheet_png(torch.cat([clean, bad, 0.5 + 0.5 * difference / scale]), columns=len(chosen))
+
+
+def _box(spec: VictimSpec) -> dict[str, Any]:
+    return {"low": spec.low, "high": spec.high}
+
+
+def _record(found: Evasion) -> dict[str, Any]:
+    won = int(found.success.sum())
+    distances = found.distance[found.success]
+    return {
+        "norm": found.norm,
+        "eps": found.eps,
+        "n": len(found.success),
+        "success": found.rate,
+        "success_interval": wilson(won, len(found.success)).model_dump(),
+        "median_distance": float(distances.median()) if won else None,
+        "queries": found.queries,
+    }
