@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -26,6 +26,14 @@ class Pieces:
     def __getitem__(self, rows: slice) -> Pieces:
         gradients = None if self.gradients is None else self.gradients[rows]
         return Pieces(self.values[rows], gradients, self.usable[rows], self.size[rows])
+
+    def rows(self) -> list[Pieces]:
+        """One by one."""
+        return [self[i : i + 1] for i in range(len(self.usable))]
+
+    def spoiled(self) -> Pieces:
+        """The same, not to be used."""
+        return replace(self, usable=torch.zeros_like(self.usable))
 
 
 class Asker:

@@ -54,27 +54,27 @@ class Bends:
 
 def search(
     ask: Callable[[Tensor], Trace],
-    ends: Trace,
+    known: Trace,
     along: Tensor,
     *,
     resolution: float,
     room: Callable[[int], int] = lambda wanted: wanted,
     max_rounds: int = 200,
 ) -> Bends:
-    """All bends between the two points of `ends`.
+    """All bends between the first and the last of the `known` points.
 
     Every answer closes a gap or shrinks one, and gaps narrower than `resolution` close as they are, so this ends
     whatever the function is.
 
     Args:
         ask: answers for positions on the segment.
-        ends: the first and the last point.
+        known: two points or more, in order.
         along: [k], turns a gradient into a slope.
         resolution: the least distance between two positions, relative to 1 + |t|.
         room: how many of so many questions the budget still allows.
         max_rounds: how often to ask at most.
     """
-    chart = _Chart(ends, along, resolution)
+    chart = _Chart(known, along, resolution)
     rounds = 0
     while rounds < max_rounds:
         chart.settle()
@@ -97,20 +97,20 @@ class _Gap(IntEnum):
 class _Chart:
     """What is known of the segment. Gap i lies between points i and i + 1; the last point has none."""
 
-    def __init__(self, ends: Trace, along: Tensor, resolution: float) -> None:
-        self.trace, self.along, self.resolution = ends, along, resolution
+    def __init__(self, known: Trace, along: Tensor, resolution: float) -> None:
+        self.trace, self.along, self.resolution = known, along, resolution
         self.per_slope = float(along.norm()) / len(along) ** 0.5  # rounding errors of components are independent
-        self.state = torch.tensor([_Gap.OPEN, _Gap.SAME])
-        self.bracket = torch.zeros_like(ends.t)
+        self.state = torch.full((len(known.t),), _Gap.OPEN)
+        self.state[-1] = _Gap.SAME
+        self.bracket = torch.zeros_like(known.t)
         """Below this width a gap holds the bend that was predicted for it."""
         # where all jumps share one direction of the outputs, as with a single output, rank one proves nothing
-        self.rank_tells = ends.f.shape[1] > 1 and not bool(self._rank_one(torch.tensor([0])))
+        self.rank_tells = known.f.shape[1] > 1 and not bool(self._rank_one(self._open()).all())
 
     def settle(self) -> None:
         """Closes what can be closed without a question."""
         gaps = self._open()
-        difference = (self.trace.g[gaps + 1] - self.trace.g[gaps]).flatten(1).norm(dim=1)
-        self.state[gaps[difference <= self._g_noise(gaps)]] = _Gap.SAME
+        self.state[gaps[self._alike(self.trace[gaps], self.trace[gaps + 1])]] = _Gap.SAME
         gaps = self._open()
         width = self.trace.t[gaps + 1] - self.trace.t[gaps]
         self.state[gaps[width <= self._finest(gaps)]] = _Gap.MERGED
@@ -136,12 +136,14 @@ class _Chart:
         return gaps, torch.where(telling, meet, _middle(left, right))
 
     def insert(self, gaps: Tensor, answer: Trace) -> None:
-        """Splits each gap at its answer."""
+        """Splits each gap at its answer. The half that still lies between the two pieces keeps their prediction."""
+        bracket = torch.where(self._alike(answer, self.trace[gaps]), self.bracket[gaps], 0.0)
+        self.bracket[gaps] *= self._alike(answer, self.trace[gaps + 1])
         self.trace = self.trace.join(answer)
         order = torch.argsort(self.trace.t, stable=True)
         self.trace = self.trace[order]
         self.state = torch.cat([self.state, torch.full_like(gaps, _Gap.OPEN)])[order]
-        self.bracket = torch.cat([self.bracket, self.bracket[gaps]])[order]
+        self.bracket = torch.cat([self.bracket, bracket])[order]
 
     def bends(self, rounds: int) -> Bends:
         """The closed kinks, and one merged bend for every other gap over which the gradient changes."""
@@ -159,6 +161,10 @@ class _Chart:
 
     def _g_noise(self, gaps: Tensor) -> Tensor:
         return self.trace.g_noise[gaps] + self.trace.g_noise[gaps + 1]
+
+    @staticmethod
+    def _alike(one: Trace, other: Trace) -> Tensor:
+        return (one.g - other.g).flatten(1).norm(dim=1) <= one.g_noise + other.g_noise
 
     def _rank_one(self, gaps: Tensor) -> Tensor:
         """Whether the jump over a gap is w a^T up to noise."""

@@ -19,32 +19,35 @@ class SaturatedError(Exception):
 
 
 class Line:
-    """x = start + t along, from t = 0, where the copy is right, to t = length."""
+    """x = start + t along. At t = 0 the copy is right; far points lie at t = length, and at -length if there are two."""
 
-    def __init__(self, asker: Asker, network: OneHidden, start: Tensor, end: Tensor) -> None:
+    def __init__(self, asker: Asker, network: OneHidden, start: Tensor, far: Tensor) -> None:
         self.asker, self.network, self.start = asker, network, start
         self.length = 1.0 if asker.spec.width is not None else reach(asker.spec)
-        self.along = (end - start) / self.length
+        self.along = (far - start) / self.length
         self.noise = _SLACK * asker.eps * (1 + network.units) ** 0.5  # every known unit is known up to rounding
 
-    def end(self, answer: Pieces) -> Trace:
-        """What is left unexplained at the far point."""
-        return self._trace(self.start.new_full((1,), self.length), answer)
+    def ends(self, answer: Pieces) -> Trace:
+        """What the copy leaves unexplained at the far points."""
+        return self._trace(self.start.new_tensor([self.length, -self.length])[: len(answer.usable)], answer)
 
-    def explained(self, end: Trace) -> bool:
-        """Whether nothing is."""
-        return bool(end.g.norm() <= end.g_noise) and bool(end.f.norm() <= end.f_noise)
+    def explained(self, ends: Trace) -> bool:
+        """Whether that is nothing."""
+        g, f = ends.g.flatten(1).norm(dim=1), ends.f.norm(dim=1)
+        return bool(((g <= ends.g_noise) & (f <= ends.f_noise)).all())
 
-    def bends(self, end: Trace) -> Bends:
+    def bends(self, ends: Trace) -> Bends:
         """Every bend of the unexplained part."""
-        known = Trace(0 * end.t, 0 * end.f, 0 * end.g, 0 * end.f_noise, end.g_noise)
-        resolution = 8 * self.asker.eps
-        return search(self._ask, known.join(end), self.along, resolution=resolution, room=self.asker.room)
+        first = ends[:1]
+        known = Trace(0 * first.t, 0 * first.f, 0 * first.g, 0 * first.f_noise, first.g_noise).join(ends)
+        known = known[torch.argsort(known.t)]
+        return search(self._ask, known, self.along, resolution=8 * self.asker.eps, room=self.asker.room)
 
     def learn(self, bends: Bends) -> None:
-        """Adds a unit for each bend."""
+        """Adds a unit for each bend, off at the start."""
         least = self.noise * self.asker.steepest
-        normals, weights, rows = factor(bends.jump, self.along, least)
+        away = torch.sign(bends.t)  # on the near side of the start the jump was met backwards
+        normals, weights, rows = factor(bends.jump * away[:, None, None], away[:, None] * self.along, least)
         offsets = ((self.start + bends.t[rows, None] * self.along) * normals).sum(1)
         self.network.add(normals, offsets, weights, same=self.asker.eps ** (1 / 3), negligible=least)
 
@@ -62,5 +65,5 @@ class Line:
         values, gradients = self.network.pieces(x)
         g = answer.gradients - gradients
         f = answer.values - values + torch.einsum("ncd,nd->nc", g, ideal - x)
-        f_noise = self.noise * (answer.size + self.asker.steepest * x.norm(dim=1))
+        f_noise = self.noise * (answer.size + self.asker.steepest * x.square().mean(1).sqrt())
         return Trace(t, f, g, f_noise, torch.full_like(t, self.noise * self.asker.steepest))

@@ -63,25 +63,17 @@ class OneHidden(nn.Module):
         self.normals, self.offsets, self.weights = self.normals[kept], self.offsets[kept], self.weights[:, kept]
 
 
-def factor(jumps: Tensor, along: Tensor, noise: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Splits gradient jumps [m, C, d] into unit normals [n, d] (pointing along the segment) and weights [C, n].
+def factor(jumps: Tensor, ahead: Tensor, noise: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Splits gradient jumps [m, C, d] into unit normals [n, d] that point `ahead` [m, d], and weights [C, n].
 
-    A jump of one unit has rank one; where bends were not told apart every singular value above the noise becomes a
-    unit. Returns the row of the jump each unit came from as well.
+    A jump of one unit has rank one; where bends were not told apart, every singular value above the noise becomes a
+    unit. Returns the row of the jump each unit came from as well, [n].
     """
-    if jumps.shape[1] == 1:
-        size = jumps[:, 0].norm(dim=1)
-        rows = torch.arange(len(jumps))
-        normals, weights = jumps[:, 0] / size[:, None], size[None]
-    else:
-        w, basis = torch.linalg.eigh(jumps @ jumps.mT)
-        # a rank-one jump keeps one component even if noise leaves a trace of others
-        large = w.clamp(min=0).sqrt() > noise
-        large[:, -1] = True
-        rows, which = large.nonzero(as_tuple=True)
-        left = basis[rows, :, which]
-        normals = torch.einsum("nc,ncd->nd", left, jumps[rows])
-        size = normals.norm(dim=1)
-        normals, weights = normals / size[:, None], (left * size[:, None]).T
-    turn = torch.where(normals @ along >= 0, 1.0, -1.0)
-    return normals * turn[:, None], weights * turn, rows
+    squares, basis = torch.linalg.eigh(jumps @ jumps.mT)
+    large = squares.clamp(min=0).sqrt() > noise
+    large[:, -1] = True
+    rows, which = large.nonzero(as_tuple=True)
+    outputs = basis[rows, :, which]
+    normals = torch.einsum("nc,ncd->nd", outputs, jumps[rows])
+    size = normals.norm(dim=1) * torch.where((normals * ahead[rows]).sum(1) >= 0, 1.0, -1.0)
+    return normals / size[:, None], (outputs * size[:, None]).T, rows

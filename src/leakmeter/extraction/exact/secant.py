@@ -42,18 +42,18 @@ def reconstruct(asker: Asker, *, seed: int, patience: int, max_lines: int) -> Fi
     generator = stream(seed, "exact")
     start, network = _begin(asker, generator)
     found = Findings(network)
-    batch = min(2, patience)
     while found.quiet < patience and found.lines < max_lines:
-        batch = asker.room(batch)
+        # few at first: what the first lines teach explains most later points
+        batch = asker.room(min(max(2, 2 * found.quiet), patience - found.quiet))
         if batch == 0:
             found.exhausted = True
             break
         points = far_points(start, asker.spec, batch, generator)
         answer = asker.ask(points)
         found.rounds += 1
-        for i in range(batch):
-            _visit(asker, found, start, points[i], answer[i : i + 1])
-        batch = min(2 * batch, patience)
+        step = 1 if asker.spec.width is not None else 2  # in open space points come in opposite pairs
+        for i in range(0, batch, step):
+            _visit(asker, found, start, points[i : i + step], answer[i : i + step])
     return found
 
 
@@ -69,26 +69,29 @@ def _begin(asker: Asker, generator: torch.Generator) -> tuple[Tensor, OneHidden]
     return points[best], OneHidden(points[best], answer.values[best], answer.gradients[best])
 
 
-def _visit(asker: Asker, found: Findings, start: Tensor, point: Tensor, answer: Pieces) -> None:
-    """Learns what lies between the start and a far point, or less far where probabilities cannot be read there."""
-    for _ in range(_HALVINGS):
-        if bool(answer.usable):
-            line = Line(asker, found.network, start, point)
-            end = line.end(answer)
-            if line.explained(end):
-                found.quiet += 1
-                return
-            found.quiet = 0
-            found.lines += 1
-            try:
-                bends = line.bends(end)
-            except SaturatedError:
-                pass
-            else:
-                found.rounds += bends.rounds
-                line.learn(bends)
-                return
-        if asker.room(1) == 0:
+def _visit(
+    asker: Asker, found: Findings, start: Tensor, points: Tensor, answer: Pieces, halvings: int = _HALVINGS
+) -> None:
+    """Learns what lies between the start and far points, or less far where probabilities cannot be read there."""
+    if bool(answer.usable.all()):
+        line = Line(asker, found.network, start, points[0])
+        ends = line.ends(answer)
+        if line.explained(ends):
+            found.quiet += len(points)
             return
-        point = (start + point) / 2
-        answer = asker.ask(point[None])
+        found.quiet = 0
+        found.lines += 1
+        try:
+            bends = line.bends(ends)
+        except SaturatedError:
+            answer = answer.spoiled()
+        else:
+            found.rounds += bends.rounds
+            line.learn(bends)
+            return
+    for point, one in zip(points, answer.rows(), strict=True):
+        if bool(one.usable):
+            _visit(asker, found, start, point[None], one, halvings)
+        elif halvings > 0 and asker.room(1):
+            nearer = ((start + point) / 2)[None]
+            _visit(asker, found, start, nearer, asker.ask(nearer), halvings - 1)
