@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import time
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
+from leakmeter.runs.files import told, write_atomic
 
 _SECONDS_BETWEEN_SAVES = 5.0
 
@@ -64,19 +66,16 @@ class CountsFile:
 
     def save(self, tally: Tally) -> None:
         """Replaces the file, all or nothing."""
-        partial = self.path.with_name(self.path.name + ".partial")
-        partial.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            np.savez(
-                file,
-                settings=json.dumps(self.settings),
-                selection=tally.selection.numpy(),
-                counts=tally.counts.numpy(),
-                done=tally.done.numpy(),
-            )
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(self.path)
+        content = io.BytesIO()
+        np.savez(
+            content,
+            settings=json.dumps(self.settings),
+            selection=tally.selection.numpy(),
+            counts=tally.counts.numpy(),
+            done=tally.done.numpy(),
+        )
+        with told(self.path):
+            write_atomic(self.path, content.getvalue())
         self._saved = time.monotonic()
 
 

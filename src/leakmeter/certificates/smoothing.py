@@ -30,7 +30,7 @@ from leakmeter.progress import SILENT, Progress
 from leakmeter.registry import did_you_mean
 
 Bound = Literal["tight", "renyi", "pixeldp"]
-BOUNDS: dict[str, RadiusBound] = {"tight": tight_radius, "renyi": renyi_radius, "pixeldp": pixeldp_radius}
+BOUNDS: dict[Bound, RadiusBound] = {"tight": tight_radius, "renyi": renyi_radius, "pixeldp": pixeldp_radius}
 ABSTAINED = -1
 
 

@@ -1,0 +1,58 @@
+"""Figure 2 of STN: empirical accuracy of STN and TRADES on MNIST, attacked directly and by way of a Madry network."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from leakmeter.progress import SILENT, Progress
+from leakmeter.studies.record import Record
+from leakmeter.studies.stn import RECIPE, images, smoothed
+from leakmeter.studies.stn_attacks import SIZES, Defended, curve, draw
+
+SIGMA = 0.7
+PAPER = {
+    "stn, transfer, l2": dict(zip(SIZES["l2"], (0.977, 0.969, 0.953, 0.932, 0.905, 0.865, 0.814, 0.749), strict=True)),
+    "stn, transfer, linf": dict(
+        zip(SIZES["linf"], (0.974, 0.960, 0.941, 0.904, 0.845, 0.758, 0.646, 0.503), strict=True)
+    ),
+    "note": "from the authors' attacks.txt: examples made against a natural network, not a Madry one",
+}
+
+
+def main(
+    out: Path,
+    *,
+    seed: int = 0,
+    seeds: int = 1,
+    quick: bool = False,
+    data_dir: Path | None = None,
+    device: str = "cpu",
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Writes `stn-fig2.json` and `.png` into `out`."""
+    count, steps = (50, 5) if quick else (500, 20)
+    command = f"leakmeter study stn-fig2 --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
+    about = {"model": "lenet", "recipe": RECIPE.model_dump(), "sigma": SIGMA, "images": count, "steps": steps}
+    record = Record(Path(out), "stn-fig2", command, {**about, "paper": PAPER})
+    x, y = images(count, data_dir)
+    lines = {}
+    for number in range(seed, seed + seeds):
+        fit = partial(smoothed, seed=number, quick=quick, data_dir=data_dir, progress=progress)
+        networks = {
+            "stn": Defended(fit("stability", SIGMA).to(device), SIGMA),
+            "trades": Defended(fit("trades").to(device)),
+            "madry": Defended(fit("madry").to(device)),
+        }
+        for norm, sizes in SIZES.items():
+            for name in ("stn", "trades"):
+                for how, attacker in (("white box", name), ("transfer", "madry")):
+                    key = f"{name}, {how}, {norm}/seed{number}"
+                    measure = partial(
+                        curve, networks[name], networks[attacker], x, y, norm, sizes, seed=number, steps=steps
+                    )
+                    lines[key] = record.cell(key, partial(measure, progress=progress))
+    found = record.write()
+    draw({key: line for key, line in lines.items() if key.endswith(f"seed{seed}")}, Path(out) / "stn-fig2.png")
+    return found

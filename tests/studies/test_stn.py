@@ -1,0 +1,75 @@
+"""The studies of STN: one without data in full, the others as rehearsals on real images."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from leakmeter.certificates import certify
+from leakmeter.studies import stn_fig4
+from leakmeter.studies.stn_attacks import Defended, Noisy, curve
+from leakmeter.studies.stn_soundness import flips
+
+
+def halfspace() -> nn.Module:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(16, 2))
+    with torch.no_grad():
+        network[1].weight.copy_(torch.stack([-torch.ones(16), torch.ones(16)]) * 5)
+        network[1].bias.copy_(torch.tensor([40.0, -40.0]))
+    return network
+
+
+X = torch.rand(60, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+Y = (X.flatten(1).sum(1) > 8).long()
+
+
+def test_fig4_orders_the_bounds_and_draws_them(tmp_path):
+    found = stn_fig4.main(tmp_path, quick=True)
+    assert found["region"]["renyi_over_pixeldp"][0] > 1
+    assert found["region"]["renyi_over_tight"][1] < 1
+    assert json.loads((tmp_path / "stn-fig4.json").read_text())["command"].startswith("leakmeter study stn-fig4")
+    assert (tmp_path / "stn-fig4.png").stat().st_size > 1000
+
+
+def test_a_smoothed_halfspace_answers_like_the_halfspace_and_a_noisy_one_does_not_repeat():
+    defense = Defended(halfspace(), 0.3, votes=400)
+    clear = (X.flatten(1).sum(1) - 8).abs() > 0.5
+    assert torch.equal(defense.answers(X, seed=0)[clear], Y[clear])
+    noisy = Noisy(halfspace(), 0.3)
+    assert not torch.equal(noisy(X), noisy(X))
+
+
+def test_accuracy_falls_with_the_size_of_the_attack():
+    defense = Defended(halfspace(), 0.3)
+    points = curve(defense, defense, X, Y, "l2", (0.1, 0.3, 1.0), seed=0, steps=5)
+    accuracy = [point["accuracy"] for point in points]
+    assert accuracy == sorted(accuracy, reverse=True)
+    assert accuracy[0] > 0.9
+    assert accuracy[-1] < 0.2
+
+
+def test_no_attack_flips_inside_the_radius_and_they_do_outside():
+    network = halfspace()
+    certificate = certify(network, X, sigma=0.3, n=1000)
+    inside, outside = (flips(network, X, certificate, reach, seed=0, steps=5) for reach in (0.99, 3.0))
+    assert inside["attacked"] > 40
+    assert inside["flipped"] == 0
+    assert inside["mean_distance_in_radii"] > 0.8
+    assert outside["flipped"] > 20
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("LEAKMETER_DATA" not in os.environ, reason="needs MNIST below LEAKMETER_DATA")
+@pytest.mark.parametrize("name", ["stn_table1", "stn_fig1", "stn_fig2", "stn_fig3", "stn_soundness"])
+def test_rehearsal(tmp_path, name, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    found = import_module(f"leakmeter.studies.{name}").main(Path(tmp_path), quick=True)
+    assert found["cells"]
+    if name == "stn_soundness":
+        assert found["cells"]["0.99 R/seed0"]["flipped"] == 0
