@@ -9,7 +9,7 @@ import torch
 
 def derive(seed: int, *names: str | int) -> int:
     """A 63-bit seed for the stream called `names` under `seed`."""
-    text = "/".join(map(str, (seed, *names)))
+    text = "/".join(str(name).replace("\\", r"\\").replace("/", r"\/") for name in (seed, *names))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
 
 
