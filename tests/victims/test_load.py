@@ -160,7 +160,7 @@ def test_an_onnx_file_answers_what_its_weights_say(tmp_path, x: Tensor) -> None:
     victim = load_victim(str(tmp_path / "net.onnx"), **BOX)
     assert (victim.spec.input_shape, victim.spec.classes, victim.spec.outputs) == ((3,), 4, "logits")
     np.testing.assert_allclose(Oracle(victim, "logits").query(x).logits, x.numpy() @ weight, rtol=1e-5)
-    with pytest.raises(UsageError, match="white-box work needs an nn.Module"):
+    with pytest.raises(UsageError, match="white-box work needs an"):
         _ = victim.white_box
     with pytest.raises(UsageError, match="needs a differentiable victim"):
         Oracle(victim, "logits+gradient")
