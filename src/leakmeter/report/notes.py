@@ -1,0 +1,68 @@
+"""The shapes of `CellResult.notes` that reports draw. A note of another shape is shown as it was recorded."""
+
+from __future__ import annotations
+
+import json
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from leakmeter.evaluation.intervals import Interval
+from leakmeter.results import AuditResult, CellResult, Strict
+
+N = TypeVar("N", bound=Strict)
+
+
+class Transfer(Strict):
+    """`notes["transfer"]`: adversarial examples made on the copy, tried on the victim."""
+
+    attack: str
+    norm: str
+    eps: float
+    success: float
+    """The fraction that also fools the victim."""
+    interval: Interval | None = None
+    untrained: float | None = None
+    """The same from a copy that learned nothing."""
+
+
+class Detection(Strict):
+    """`notes["detector"]`: a detector replayed over the query log."""
+
+    detector: str
+    fired_at: int | None
+    """The query at which it would have fired; None: never."""
+    queries: int
+
+
+class Certified(Strict):
+    """`notes["certificate"]`: accuracy that no perturbation within a radius can lower."""
+
+    label: str
+    norm: str = "l2"
+    n: int
+    alpha: float
+    points: list[tuple[float, float]]
+    """Radius, certified accuracy."""
+
+
+class Utility(Strict):
+    """`notes["utility"]`: what a defense costs the honest user."""
+
+    accuracy_loss: float | None = None
+    """Accuracy of the victim without the defense, minus with it."""
+    distortion: float | None = None
+    """Mean total variation between the probabilities with and without it."""
+
+
+def noted(result: AuditResult, key: str, kind: type[N]) -> tuple[list[tuple[CellResult, N]], list[str]]:
+    """Every cell with its notes of that shape, and those of another shape as JSON."""
+    read, other = [], []
+    for cell in result.cells:
+        note = cell.notes.get(key, [])
+        for each in note if isinstance(note, list) else [note]:
+            try:
+                read.append((cell, kind.model_validate(each)))
+            except ValidationError:
+                other.append(f"{cell.id}: {json.dumps(each, ensure_ascii=False)}")
+    return read, other
