@@ -14,8 +14,8 @@ from leakmeter.runs.run import Run
 from leakmeter.victims.load import load_victim
 
 ATTACKS = {
-    "dfme": {"batch": 8, "width": 4},
-    "codfe": {"noise": 20, "batch": 10, "student_iterations": 2, "generator_iterations": 2, "width": 4, "memory": 2},
+    "dfme": {"batch": 8, "width": 4, "replays": 2, "memory": 50},
+    "codfe": {"noise": 20, "batch": 10, "student_iterations": 2, "generator_iterations": 2, "width": 4, "memory": 50},
     "dast": {"batch": 12, "width": 2},
 }
 BUDGET = 240

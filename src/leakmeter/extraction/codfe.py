@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from leakmeter.extraction.base import Attack, Job
 from leakmeter.extraction.game import Game, Part
+from leakmeter.extraction.memory import Memory
 from leakmeter.extraction.targets import answered_probs
 from leakmeter.models import make_generator
 from leakmeter.models.generators.base import Generator
@@ -22,7 +23,7 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive, stream
 from leakmeter.training.loop import private_randomness
 
-LITERAL = {"balance": 0.0, "memory": 1}
+LITERAL = {"balance": 0.0, "memory": 0}
 """The options of the algorithm as published."""
 
 
@@ -42,8 +43,8 @@ class Codfe(Attack):
     """Channels of the generator."""
     balance: float = Field(default=1.0, ge=0)
     """Weight of the class balance: the entropy of the student's mean prediction over a batch (ours; 0: the paper)."""
-    memory: int = Field(default=100, ge=1)
-    """Rounds whose answers the student learns from (ours; 1: the paper, which forgets all but the last)."""
+    memory: int = Field(default=20_000, ge=0)
+    """Answers of earlier rounds that the student goes on learning from (ours; 0: the paper, only the last round)."""
 
     def run(self, oracle: Oracle, job: Job) -> nn.Module:
         """Rounds until the next would not fit."""
@@ -62,7 +63,7 @@ class _Rounds:
         self.z = generator.noise(attack.noise, stream(job.seed, "codfe", "noise set", device=job.device))
         self.student_optimizer = torch.optim.Adam(student.parameters(), lr=attack.student_lr)
         self.generator_optimizer = torch.optim.Adam(generator.parameters(), lr=attack.generator_lr)
-        self.known = _Memory(attack.memory)
+        self.known = Memory(max(attack.memory, attack.noise))
         parts: dict[str, Part] = {
             "student": student,
             "generator": generator,
@@ -106,27 +107,3 @@ def mean_entropy(logs: Tensor) -> Tensor:
     """Entropy of the mean prediction of a batch: high when the batch covers all classes."""
     mean = logs.exp().mean(0)
     return -(mean * mean.log()).sum()
-
-
-class _Memory:
-    """Queries and answers of the last rounds."""
-
-    def __init__(self, rounds: int) -> None:
-        self.rounds = rounds
-        self.pieces: list[tuple[Tensor, Tensor]] = []
-
-    def add(self, x: Tensor, target: Tensor) -> None:
-        self.pieces = [*self.pieces, (x, target)][-self.rounds :]
-
-    def sample(self, n: int, draws: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Rows from all rounds alike: every round has the same number."""
-        size, device = len(self.pieces[0][0]), self.pieces[0][0].device
-        places = torch.randint(len(self.pieces) * size, (n,), generator=draws, device=device).tolist()
-        chosen = [(self.pieces[place // size], place % size) for place in places]
-        return torch.stack([x[row] for (x, _), row in chosen]), torch.stack([t[row] for (_, t), row in chosen])
-
-    def state_dict(self) -> dict[str, list[Tensor]]:
-        return {"x": [x for x, _ in self.pieces], "target": [target for _, target in self.pieces]}
-
-    def load_state_dict(self, state: dict[str, list[Tensor]]) -> None:
-        self.pieces = list(zip(state["x"], state["target"], strict=True))

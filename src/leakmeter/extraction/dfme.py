@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from leakmeter.extraction.base import Attack, Job
 from leakmeter.extraction.game import Game, Part
+from leakmeter.extraction.memory import Memory
 from leakmeter.extraction.targets import answered_logits
 from leakmeter.models import make_generator
 from leakmeter.models.generators.base import Generator
@@ -33,10 +34,16 @@ class Dfme(Attack):
     batch: int = Field(default=256, ge=2)
     generator_steps: int = Field(default=1, ge=0)
     student_steps: int = Field(default=5, ge=1)
+    replays: int = Field(default=0, ge=0)
+    """Further student steps a turn on the last answers, at no query (as in MAZE; the paper has none)."""
+    memory: int = Field(default=20_000, ge=1)
+    """Answers kept for the replays."""
     directions: int = Field(default=1, ge=1)
     """m: random directions of one gradient estimate."""
     epsilon: float = Field(default=1e-3, gt=0)
     loss: Literal["l1", "kl"] = "l1"
+    student_optimizer: Literal["sgd", "adam"] = "sgd"
+    """SGD is the paper's, for ResNets; networks without batch normalisation learn with Adam and 2e-3."""
     student_lr: float = Field(default=0.1, gt=0)
     momentum: float = Field(default=0.9, ge=0, lt=1)
     weight_decay: float = Field(default=5e-4, ge=0)
@@ -59,6 +66,14 @@ class Dfme(Attack):
             ).to(job.device)
             return _Duel(self, student, generator, oracle, job).play()
 
+    def optimizer(self, student: nn.Module) -> torch.optim.Optimizer:
+        """The student's."""
+        if self.student_optimizer == "adam":
+            return torch.optim.Adam(student.parameters(), lr=self.student_lr)
+        return torch.optim.SGD(
+            student.parameters(), lr=self.student_lr, momentum=self.momentum, weight_decay=self.weight_decay
+        )
+
     @property
     def turn(self) -> int:
         """Queries of one turn."""
@@ -69,19 +84,19 @@ class _Duel:
     """The two networks with their optimizers."""
 
     def __init__(self, attack: Dfme, student: nn.Module, generator: Generator, oracle: Oracle, job: Job) -> None:
-        self.attack, self.student = attack, student
-        self.generator = generator.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.attack, self.student, self.generator = attack, student, generator
+        generator.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.draws = stream(job.seed, "dfme", device=job.device)
         self.row_loss = ROW_LOSSES[attack.loss]
-        self.student_optimizer = torch.optim.SGD(
-            student.parameters(), lr=attack.student_lr, momentum=attack.momentum, weight_decay=attack.weight_decay
-        )
+        self.student_optimizer = attack.optimizer(student)
         self.generator_optimizer = torch.optim.Adam(generator.parameters(), lr=attack.generator_lr)
+        self.memory = Memory(attack.memory)
         parts: dict[str, Part] = {
             "student": student,
             "generator": generator,
             "student_optimizer": self.student_optimizer,
             "generator_optimizer": self.generator_optimizer,
+            "memory": self.memory,
         }
         self.game = Game(oracle, job, parts, self.draws)
 
@@ -127,9 +142,16 @@ class _Duel:
             x = self.generator.to_box(self.generator(self._noise(self.attack.batch * self.attack.student_steps)))
         target = answered_logits(self.game.ask(x, self.student)).to(x)
         for rows in torch.arange(len(x), device=x.device).chunk(self.attack.student_steps):
-            self.student_optimizer.zero_grad(set_to_none=True)
-            self.row_loss(self.student(x[rows]), target[rows]).mean().backward()  # type: ignore[no-untyped-call]
-            self.student_optimizer.step()
+            self._imitate(x[rows], target[rows])
+        if self.attack.replays:
+            self.memory.add(x, target)
+            for _ in range(self.attack.replays):
+                self._imitate(*self.memory.sample(self.attack.batch, self.draws))
+
+    def _imitate(self, x: Tensor, target: Tensor) -> None:
+        self.student_optimizer.zero_grad(set_to_none=True)
+        self.row_loss(self.student(x), target).mean().backward()  # type: ignore[no-untyped-call]
+        self.student_optimizer.step()
 
     def _noise(self, n: int) -> Tensor:
         return self.generator.noise(n, self.draws)
