@@ -6,7 +6,7 @@ and whichever examples share its batches (but for ties at the last digit of a fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -55,27 +55,21 @@ def collect(
     """The votes of every row of `x`; what `file` holds already is not drawn again."""
     if len(x) == 0:
         raise UsageError("expected at least one input, got none")
-    with torch.inference_mode(), evaluating(model):
-        noisy = _NoisyBatch(model, x, sampling)
+    with evaluating(model), progress.task(title, len(x)) as task:
+        noisy = _NoisyBatch(model, x.detach(), sampling)
         tally = (file.load() if file else None) or Tally.empty(len(x), noisy.classes)
-        waiting = iter((~tally.done).nonzero().flatten().tolist())
-        flying: list[_Example] = []
-        with progress.task(title, len(x)) as task:
-            task.advance(int(tally.done.sum()))
-            while True:
-                chunks = _fill(flying, waiting, sampling, noisy)
-                if not chunks:
-                    break
-                for (example, _), votes in zip(chunks, noisy.votes(chunks), strict=True):
-                    example.add(votes)
-                for example in [e for e in flying if e.done]:
-                    flying.remove(example)
-                    tally.put(example.index, example.selection, example.counts)
-                    task.advance()
-                if file:
-                    file.save_if_due(tally)
-        if file:
-            file.save(tally)
+        task.advance(int(tally.done.sum()))
+        queue = _Queue(noisy, (~tally.done).nonzero().flatten().tolist(), sampling)
+        while chunks := queue.fill():
+            for (example, _), votes in zip(chunks, noisy.votes(chunks), strict=True):
+                example.add(votes)
+            for example in queue.finished():
+                tally.put(example.index, example.selection, example.counts)
+                task.advance()
+            if file:
+                file.save_if_due(tally)
+    if file:
+        file.save(tally)
     return tally
 
 
@@ -123,26 +117,37 @@ class _Example:
         self.done = settled or seen == self.sampling.n
 
 
-def _fill(
-    flying: list[_Example], waiting: Iterator[int], sampling: Sampling, noisy: _NoisyBatch
-) -> list[tuple[_Example, int]]:
-    """The chunks of the next batch, as many as fit; none when all is drawn."""
-    room, chunks = sampling.batch, list[tuple[_Example, int]]()
-    while room >= CHUNK and (example := _next(flying, waiting, sampling, noisy)) is not None:
-        chunks.append((example, example.take()))
-        room -= chunks[-1][1]
-    return chunks
+class _Queue:
+    """Who draws next, so that every batch is full."""
 
+    def __init__(self, noisy: _NoisyBatch, waiting: list[int], sampling: Sampling) -> None:
+        self.noisy, self.waiting, self.sampling = noisy, iter(waiting), sampling
+        self.flying: list[_Example] = []
 
-def _next(flying: list[_Example], waiting: Iterator[int], sampling: Sampling, noisy: _NoisyBatch) -> _Example | None:
-    """Who draws next: one after the other where all get n votes, else all in turn, since each chunk may be the last."""
-    ready = [example for example in flying if example.left and not (sampling.stop and example.pending)]
-    if ready:
-        return ready[0]
-    if (index := next(waiting, None)) is not None:
-        flying.append(noisy.start(index))
-        return flying[-1]
-    return min((example for example in flying if example.left), key=lambda example: example.pending, default=None)
+    def fill(self) -> list[tuple[_Example, int]]:
+        """The chunks of the next batch, as many as fit; none when all is drawn."""
+        room, chunks = self.sampling.batch, list[tuple[_Example, int]]()
+        while room >= CHUNK and (example := self._next()) is not None:
+            chunks.append((example, example.take()))
+            room -= chunks[-1][1]
+        return chunks
+
+    def finished(self) -> list[_Example]:
+        """The examples that need no more votes; they leave the queue."""
+        done = [example for example in self.flying if example.done]
+        self.flying = [example for example in self.flying if not example.done]
+        return done
+
+    def _next(self) -> _Example | None:
+        """One after the other where all get n votes, else all in turn, since each chunk may be the last needed."""
+        able = [example for example in self.flying if example.left]
+        ready = [example for example in able if not (self.sampling.stop and example.pending)]
+        if ready:
+            return ready[0]
+        if (index := next(self.waiting, None)) is not None:
+            self.flying.append(self.noisy.start(index))
+            return self.flying[-1]
+        return min(able, key=lambda example: example.pending, default=None)
 
 
 class _NoisyBatch:
@@ -159,13 +164,15 @@ class _NoisyBatch:
         self.x = x.movedim(1, -1) if x.dim() == 4 else x
         self.buffer = torch.empty(sampling.batch, *self.x.shape[1:], device=self.device, dtype=dtype)
         self.view = self.buffer.movedim(-1, 1) if x.dim() == 4 else self.buffer
-        self.classes = self._forward(x[:1].to(self.device, dtype)).shape[1]
+        with torch.inference_mode():
+            self.classes = self._forward(x[:1].to(self.device, dtype)).shape[1]
 
     def start(self, index: int) -> _Example:
         row = self.x[index].to(self.buffer)
         generator = stream(self.sampling.seed, "noise", index, device=self.device)
         return _Example(index, row, self.sampling, generator, self.classes)
 
+    @torch.inference_mode()
     def votes(self, chunks: list[tuple[_Example, int]]) -> Tensor:
         """One row of votes for each chunk."""
         at = 0
