@@ -113,6 +113,13 @@ def test_a_pool_of_the_wrong_shape_and_an_unknown_one_are_refused(victim: Victim
     assert oracle.ledger.spent() == 0
 
 
+@pytest.mark.parametrize("view", ["logits", "labels"])
+def test_a_single_score_is_refused_instead_of_learned_as_nothing(view: str) -> None:
+    victim = load_victim(nn.Linear(4, 1), low=0.0, high=1.0, outputs="logits")
+    with pytest.raises(UsageError, match="got a single score; let the victim return two columns, 0 and the score"):
+        extract("surrogate", Oracle(victim, view, budget=50), student="linear", recipe=Recipe(steps=1))
+
+
 def test_a_pool_of_the_first_classes_has_no_others(victim: Victim, train: Dataset) -> None:
     oracle = Oracle(victim, budget=100)
     result = extract("surrogate", oracle, pool="digits", first_classes=3, **QUICK)
