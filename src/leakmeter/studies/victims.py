@@ -31,6 +31,7 @@ def trained(
     technique: str = "plain",
     recipe: Recipe = LENET,
     data_dir: Path | None = None,
+    device: str = "cpu",
     progress: Progress = SILENT,
     **options: Any,
 ) -> nn.Module:
@@ -41,7 +42,7 @@ def trained(
     data = load(dataset, "train", data_dir)
     x, y = data.labelled()
     x, y = x[:first], y[:first]
-    network = make_model(model, data.input_shape, data.classes or 0, seed=derive(seed, "victim"))
+    network = make_model(model, data.input_shape, data.classes or 0, seed=derive(seed, "victim")).to(device)
     about = [dataset, len(x), model, seed, technique, options, recipe.model_dump()]
     key = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()[:16]
     path = cache() / "victims" / f"{dataset}-{model.replace(':', '-')}-{key}.safetensors"

@@ -1,0 +1,92 @@
+"""Attacks on a fixed pool of queries: where the pool comes from, and one fresh student for each stop.
+
+The pool is the attacker's: the victim's own data, other data, pictures drawn by code, or Gaussian noise, the control
+that needs none.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from leakmeter.data.adapt import adapt
+from leakmeter.data.catalogue import load
+from leakmeter.extraction.base import Attack, Job
+from leakmeter.extraction.makers import MAKERS, draw
+from leakmeter.extraction.makers.tabular import tabular
+from leakmeter.oracle.answer import Answer
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.seeds import stream
+from leakmeter.victims.spec import VictimSpec
+
+GAUSSIAN, PROCEDURAL = "gaussian", "procedural"
+_ENOUGH = 50_000  # queries of an endless source when neither stops nor a budget end the attack
+
+
+class PoolAttack(Attack):
+    """Asks a pool in order, each input once, and learns from all answers so far at every stop."""
+
+    pool: str | Tensor = GAUSSIAN
+    """`gaussian`, `procedural`, a dataset's name or path (its train split), or a tensor of inputs."""
+    first_classes: int | None = Field(default=None, ge=1)
+    """Keep only the pool's first classes (SVHN_skew in DFME)."""
+    data_dir: Path | None = None
+    student: str | None = None
+    """A model's name; None: lenet for images, mlp for features."""
+
+    @abstractmethod
+    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: Job) -> None:
+        """Trains the fresh `student` on the queries `x` and the answers to them."""
+
+    def run(self, oracle: Oracle, job: Job) -> nn.Module:
+        """One fresh student for each stop, trained on everything asked up to there."""
+        pool = self._pool(oracle.spec, job)
+        job.show_queries(pool)
+        job.notes["pool"] = len(pool)
+        stops = sorted({min(stop, len(pool)) for stop in job.stops}) or [len(pool)]
+        answers: list[Answer] = []
+        student = job.student(self.student, oracle)
+        for before, stop in zip([0, *stops], stops, strict=False):
+            answers = [Answer.join([*answers, oracle.query(pool[before:stop])])]
+            student = job.student(self.student, oracle)
+            self.learn(student, pool[:stop].float(), answers[0], job)
+            job.observe(student, stop)
+        return student
+
+    def _pool(self, spec: VictimSpec, job: Job) -> Tensor:
+        draws = stream(job.seed, "pool")
+        if isinstance(self.pool, Tensor):
+            return self.pool
+        if self.pool in (GAUSSIAN, PROCEDURAL):
+            make = gaussian if self.pool == GAUSSIAN else procedural
+            return make(job.stops[-1] if job.stops else _ENOUGH, spec, draws)
+        data = adapt(load(self.pool, "train", self.data_dir), spec.input_shape, first_classes=self.first_classes)
+        x = data.x[torch.randperm(len(data), generator=draws)]
+        return x if x.dim() == 2 else into_box(x, spec)
+
+
+def gaussian(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
+    """Normal noise about the middle of the box, a quarter of its width in spread; standard where the box is open."""
+    noise = torch.randn(n, *spec.input_shape, generator=generator)
+    if spec.low is None or spec.high is None:
+        return spec.clamp(noise)
+    return spec.clamp((spec.low + spec.high) / 2 + noise * (spec.high - spec.low) / 4)
+
+
+def procedural(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
+    """Pictures by every maker in equal parts, or rows of a table where the input is no picture."""
+    if len(spec.input_shape) != 3:
+        rows = tabular(n, spec.low, spec.high, spec.features, generator)
+        return rows.reshape(n, *spec.input_shape)
+    return into_box(draw(dict.fromkeys(MAKERS, 1.0), n, spec.input_shape, generator), spec)
+
+
+def into_box(images: Tensor, spec: VictimSpec) -> Tensor:
+    """Images in [0, 1] stretched to the victim's box; as they are where it is open."""
+    if spec.low is None or spec.high is None:
+        return images
+    return spec.clamp(spec.low + images * (spec.high - spec.low))

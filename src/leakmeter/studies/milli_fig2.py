@@ -1,0 +1,58 @@
+"""Figure 2 of Milli et al.: what gradients and SmoothGrad add to membership queries, model class known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from leakmeter.progress import SILENT, Progress
+from leakmeter.studies.milli import GPU_ONLY, Panel, Study
+from leakmeter.studies.milli_table import (
+    GRADIENTS,
+    MEMBERSHIP,
+    SMOOTHGRAD,
+    Claim,
+    accuracy_at,
+    gap,
+    queries_for,
+    times_fewer,
+)
+
+PANELS = [
+    Panel("mnist", "linear", "linear"),
+    Panel("mnist", "mlp", "mlp", most={SMOOTHGRAD: 1_000}),
+    Panel("mnist", "milli-conv", "milli-conv", most={GRADIENTS: 1_000, SMOOTHGRAD: 100}),
+    Panel("cifar10", "milli-conv", "milli-conv", most={MEMBERSHIP: 1_000, GRADIENTS: 100, SMOOTHGRAD: 0}),
+    Panel("cifar10", "vgg11", "vgg11", most=GPU_ONLY),
+    Panel("cifar10", "resnet18", "resnet18", most=GPU_ONLY),
+]
+_CONV, _CIFAR = "mnist milli-conv", "cifar10 milli-conv"
+CLAIMS = [
+    Claim("mnist linear", "one gradient query gives the accuracy of the original", accuracy_at(GRADIENTS, 1)),
+    Claim("mnist linear", "1000× fewer queries", times_fewer()),
+    Claim("mnist mlp", "100× fewer queries", times_fewer()),
+    Claim("mnist mlp", "no difference between gradients and SmoothGrad", gap(GRADIENTS, SMOOTHGRAD, 100)),
+    Claim(_CONV, "95% from 10 gradient queries", accuracy_at(GRADIENTS, 10)),
+    Claim(_CONV, "95% from 1000 membership queries", queries_for(MEMBERSHIP, 0.95)),
+    Claim(_CONV, "100× fewer queries", times_fewer()),
+    Claim(_CONV, "no difference between gradients and SmoothGrad", gap(GRADIENTS, SMOOTHGRAD, 10)),
+    Claim(_CIFAR, "reconstructed in 100 gradient queries", accuracy_at(GRADIENTS, 100)),
+    Claim(_CIFAR, "reconstructed in 10,000 membership queries", accuracy_at(MEMBERSHIP, 10_000)),
+    Claim("cifar10 vgg11", "10× fewer queries for 75%", times_fewer(0.75)),
+    Claim("cifar10 resnet18", "10× fewer queries for 75%", times_fewer(0.75)),
+]
+
+
+def main(
+    out: Path,
+    *,
+    seed: int = 0,
+    seeds: int = 3,
+    quick: bool = False,
+    data_dir: Path | None = None,
+    device: str = "cpu",
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Writes `milli-fig2.json` and `.png` into `out`; goes on where an earlier run stopped."""
+    study = Study("milli-fig2", out, seed, seeds, quick=quick, data_dir=data_dir, device=device, progress=progress)
+    return study.run(PANELS, CLAIMS)

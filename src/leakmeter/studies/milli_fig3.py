@@ -1,0 +1,43 @@
+"""Figure 3 of Milli et al.: the student is of another model class than the victim (section 5.2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from leakmeter.progress import SILENT, Progress
+from leakmeter.studies.milli import GPU_ONLY, Panel, Study
+from leakmeter.studies.milli_table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, Claim, accuracy_at, times_fewer
+
+_CONV_STUDENT = {MEMBERSHIP: 1_000, GRADIENTS: 100, SMOOTHGRAD: 0}
+PANELS = [
+    Panel("mnist", "linear", "mlp", most={SMOOTHGRAD: 0}),
+    Panel("mnist", "mlp", "linear", most={SMOOTHGRAD: 0}),
+    Panel("mnist", "mlp", "milli-conv", most=_CONV_STUDENT),
+    Panel("mnist", "milli-conv", "mlp", most={GRADIENTS: 1_000, SMOOTHGRAD: 0}),
+    Panel("cifar10", "vgg11", "resnet18", most=GPU_ONLY),
+    Panel("cifar10", "resnet18", "vgg11", most=GPU_ONLY),
+]
+CLAIMS = [
+    Claim("mnist linear copied by mlp", "100× fewer queries", times_fewer()),
+    Claim("mnist mlp copied by linear", "an initial 10× fewer queries", times_fewer()),
+    Claim("mnist mlp copied by milli-conv", "works much better than the reverse", accuracy_at(GRADIENTS, 100)),
+    Claim("mnist milli-conv copied by mlp", "works much worse than the reverse", accuracy_at(GRADIENTS, 100)),
+    Claim("cifar10 resnet18 copied by vgg11", "10× fewer queries", times_fewer()),
+    Claim("cifar10 vgg11 copied by resnet18", "gradients help very little", times_fewer()),
+]
+
+
+def main(
+    out: Path,
+    *,
+    seed: int = 0,
+    seeds: int = 3,
+    quick: bool = False,
+    data_dir: Path | None = None,
+    device: str = "cpu",
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Writes `milli-fig3.json` and `.png` into `out`; goes on where an earlier run stopped."""
+    study = Study("milli-fig3", out, seed, seeds, quick=quick, data_dir=data_dir, device=device, progress=progress)
+    return study.run(PANELS, CLAIMS)

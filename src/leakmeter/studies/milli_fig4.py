@@ -1,0 +1,43 @@
+"""Figure 4 of Milli et al.: the queries are standard normal noise, the data unknown (section 5.3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from leakmeter.progress import SILENT, Progress
+from leakmeter.studies.milli import GAUSSIAN, GPU_ONLY, Panel, Study
+from leakmeter.studies.milli_table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, Claim, accuracy_at, times_fewer
+
+_RAW = {SMOOTHGRAD: 0}
+PANELS = [
+    Panel("mnist", "linear", "linear", GAUSSIAN, _RAW),
+    Panel("mnist", "mlp", "mlp", GAUSSIAN, _RAW),
+    Panel("mnist", "milli-conv", "milli-conv", GAUSSIAN, {**_RAW, GRADIENTS: 100}),
+    Panel("cifar10", "milli-conv", "milli-conv", GAUSSIAN, {**_RAW, MEMBERSHIP: 0, GRADIENTS: 10}),
+    Panel("cifar10", "vgg11", "vgg11", GAUSSIAN, GPU_ONLY),
+    Panel("cifar10", "resnet18", "resnet18", GAUSSIAN, GPU_ONLY),
+]
+_MLP, _CONV = "mnist mlp, gaussian queries", "mnist milli-conv, gaussian queries"
+CLAIMS = [
+    Claim(_MLP, "at least 1000× fewer queries", times_fewer()),
+    Claim(_CONV, "84% from 10 gradient queries", accuracy_at(GRADIENTS, 10)),
+    Claim(_CONV, "71% from 10,000 membership queries", accuracy_at(MEMBERSHIP, 10_000)),
+    Claim(_CONV, "at least 1000× fewer queries", times_fewer()),
+    Claim("cifar10 milli-conv, gaussian queries", "50% from 10 gradient queries", accuracy_at(GRADIENTS, 10)),
+]
+
+
+def main(
+    out: Path,
+    *,
+    seed: int = 0,
+    seeds: int = 3,
+    quick: bool = False,
+    data_dir: Path | None = None,
+    device: str = "cpu",
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Writes `milli-fig4.json` and `.png` into `out`; goes on where an earlier run stopped."""
+    study = Study("milli-fig4", out, seed, seeds, quick=quick, data_dir=data_dir, device=device, progress=progress)
+    return study.run(PANELS, CLAIMS)

@@ -1,0 +1,127 @@
+"""The tables and figures of the studies of Milli et al.: what the paper says, and the same thing measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from leakmeter.errors import Inconclusive
+from leakmeter.evaluation.cheaper import Curve, cheaper, queries_to
+from leakmeter.evaluation.intervals import mean_interval
+
+MEMBERSHIP, GRADIENTS, SMOOTHGRAD = "membership", "membership + gradient", "membership + SmoothGrad"
+Measure = Callable[["Measured"], str]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The accuracy of every cell of one panel: arm to queries to one value a seed."""
+
+    victim: float
+    arms: dict[str, dict[int, list[float]]]
+
+    def curves(self, arm: str) -> list[Curve]:
+        """One curve a seed, over the numbers of queries that every seed has."""
+        points = self.arms.get(arm, {})
+        seeds = min((len(values) for values in points.values()), default=0)
+        return [[(n, values[seed]) for n, values in sorted(points.items())] for seed in range(seeds)]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper and how to measure the same thing here."""
+
+    panel: str
+    paper: str
+    measure: Measure
+
+
+def accuracy_at(arm: str, queries: int) -> Measure:
+    """Measures the mean accuracy, beside the victim's."""
+
+    def measure(measured: Measured) -> str:
+        values = measured.arms.get(arm, {}).get(queries)
+        if not values:
+            return "not run"
+        ends = mean_interval(values)
+        mean = fmean(values)
+        return (
+            f"{mean:.1%} from {queries:,} queries, {arm} (95% interval {ends.low:.1%} to {ends.high:.1%} over "
+            f"{len(values)} seeds; victim {measured.victim:.1%})"
+        )
+
+    return measure
+
+
+def times_fewer(level: float | None = None, *, arm: str = GRADIENTS) -> Measure:
+    """Measures how many times fewer queries an arm needs than membership alone."""
+
+    def measure(measured: Measured) -> str:
+        plain, explained = measured.curves(MEMBERSHIP), measured.curves(arm)
+        if not plain or len(plain) != len(explained):
+            return "not run"
+        try:
+            return cheaper(plain, explained, level).line()
+        except Inconclusive as reason:
+            return f"not comparable: {reason}"
+
+    return measure
+
+
+def queries_for(arm: str, level: float) -> Measure:
+    """Measures the queries until an accuracy, seed by seed."""
+
+    def measure(measured: Measured) -> str:
+        counts = []
+        for curve in measured.curves(arm):
+            try:
+                counts.append(f"{queries_to(level, curve):,.0f}")
+            except Inconclusive:
+                counts.append(f"more than {curve[-1][0]:,}")
+        return f"{' / '.join(counts)} queries for {level:.0%}, {arm} (one number a seed)" if counts else "not run"
+
+    return measure
+
+
+def gap(first: str, second: str, queries: int) -> Measure:
+    """Measures the difference of two arms at one number of queries, paired by seed."""
+
+    def measure(measured: Measured) -> str:
+        a, b = (measured.arms.get(arm, {}).get(queries, []) for arm in (first, second))
+        if not a or len(a) != len(b):
+            return "not run"
+        differences = [100 * (y - x) for x, y in zip(a, b, strict=True)]
+        ends = mean_interval(differences)
+        mean = fmean(differences)
+        return f"{mean:+.1f} points at {queries:,} queries (95% interval {ends.low:+.1f} to {ends.high:+.1f})"
+
+    return measure
+
+
+def draw(panels: dict[str, Measured], place: Path) -> None:
+    """Accuracy against queries: the mean and the interval over seeds of each arm, and the victim's own accuracy."""
+    from matplotlib.figure import Figure  # slow to import, and needed only here
+
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(4.2 * columns, 3.4 * rows), layout="constrained")
+    for index, (title, measured) in enumerate(panels.items()):
+        axes = figure.add_subplot(rows, columns, index + 1, title=title, xscale="log", ylim=(0, 1))
+        axes.set(xlabel="queries", ylabel="test accuracy")
+        axes.axhline(measured.victim, color="grey", linestyle=":", label="victim")
+        for arm, points in measured.arms.items():
+            if points:
+                _draw_arm(axes, arm, dict(sorted(points.items())))
+        axes.legend(fontsize=7, loc="lower right")
+    figure.savefig(place, dpi=110)
+
+
+def _draw_arm(axes: Any, arm: str, points: dict[int, list[float]]) -> None:
+    means = [fmean(values) for values in points.values()]
+    ends = [mean_interval(values) for values in points.values()]
+    below = [max(0.0, mean - end.low) for mean, end in zip(means, ends, strict=True)]
+    above = [max(0.0, end.high - mean) for mean, end in zip(means, ends, strict=True)]
+    axes.errorbar(list(points), means, yerr=[below, above], marker="o", markersize=3, capsize=3, label=arm)

@@ -1,0 +1,156 @@
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import jacrev, vmap
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import leakmeter as lm
+from leakmeter.errors import UsageError
+from leakmeter.extraction.gradients import Explanations, Gradients
+from leakmeter.seeds import stream
+from leakmeter.training.loop import Recipe
+
+SHORT = Recipe(steps=300, batch=32, lr=3e-2, schedule="cyclic")
+
+
+def network(features: int = 6, classes: int = 4, scale: float = 1.0, seed: int = 0) -> nn.Sequential:
+    torch.manual_seed(seed)
+    net = nn.Sequential(nn.Linear(features, 24), nn.ReLU(), nn.Linear(24, classes))
+    for parameter in net.parameters():
+        parameter.data *= scale
+    return net
+
+
+def oracle(net: nn.Module, view: str, budget: int | None = None, features: int = 6) -> lm.Oracle:
+    return lm.Oracle(lm.load_victim(net, input_shape=(features,), low=None, high=None), view, budget)
+
+
+def jacobian(net: nn.Module, x: Tensor) -> Tensor:
+    return vmap(jacrev(lambda row: net(row[None])[0]))(x).detach()
+
+
+@pytest.mark.parametrize("view", ["logits+gradient", "probs+gradient"])
+def test_random_projections_measure_the_full_jacobian_without_bias(view: str) -> None:
+    victim, student = network(), network(seed=1)
+    x = torch.randn(8, 6)
+    shown, rows = Explanations(oracle(victim, view).query(x)), torch.arange(8).repeat(4000)
+    a = shown.draw(rows, stream(0, "test"))
+    inputs = x[rows].requires_grad_()
+    gradient = torch.autograd.grad((a * shown.scores(student(inputs))).sum(), inputs)[0]
+    difference = jacobian(student, x) - jacobian(victim, x)
+    truth = jacobian(victim, x)
+    centred = (difference - difference.mean(1, keepdim=True)).square().sum()
+    whole = (truth - truth.mean(1, keepdim=True)).square().sum()
+    assert shown.error(gradient, a, rows).item() == pytest.approx((centred / whole).item(), rel=0.05)
+
+
+def test_probabilities_tell_as_much_as_logits_even_where_the_victim_is_sure() -> None:
+    victim, x, rows = network(scale=3.0), 3 * torch.randn(50, 6), torch.arange(50)
+    assert victim(x).softmax(1).min() < 1e-15
+    logits, probs = (Explanations(oracle(victim, view).query(x)) for view in ("logits+gradient", "probs+gradient"))
+    a = logits.draw(rows, stream(0, "a"))
+    assert torch.allclose(probs.combine(a, rows), logits.combine(a, rows), rtol=1e-3, atol=1e-3)
+    assert probs.power == pytest.approx(logits.power, rel=1e-4)
+
+
+def test_classes_a_view_hides_or_rounds_away_weigh_nothing() -> None:
+    victim, x = network(scale=2.0), torch.randn(20, 6)
+    answer = oracle(victim, "top:2+gradient").query(x)
+    assert torch.equal(Explanations(answer).weights > 0, answer.shown)
+    rounded = oracle(victim, "probs:2+gradient").query(x)
+    assert torch.equal(Explanations(rounded).weights > 0, rounded.probs >= 0.1)
+
+
+@pytest.mark.parametrize("view", ["logits+gradient", "probs+gradient"])
+def test_one_query_copies_a_linear_model(view: str) -> None:
+    torch.manual_seed(0)
+    victim, test = nn.Linear(20, 5), torch.randn(2000, 20)
+    longer = SHORT.model_copy(update={"steps": 600})
+    copy = lm.extract("gradients", oracle(victim, view, 1, 20), student="linear", test=test, recipe=longer)
+    assert copy.curve[-1].queries == 1
+    assert copy.curve[-1].score.fidelity > 0.99
+
+
+def test_gradients_copy_a_relu_network_from_fewer_queries_than_probabilities() -> None:
+    victim, test = network(20, 5), torch.randn(2000, 20)
+    fidelity = {}
+    for attack, view in (("surrogate", "probs"), ("gradients", "probs+gradient")):
+        copy = lm.extract(attack, oracle(victim, view, 20, 20), student="mlp:24", test=test, recipe=SHORT)
+        fidelity[attack] = copy.curve[-1].score.fidelity
+    assert fidelity["gradients"] > fidelity["surrogate"] + 0.1
+    assert fidelity["gradients"] > 0.8
+
+
+@pytest.mark.parametrize("view", ["labels+gradient", "top:2+gradient", "probs:3+gradient", "logits+smoothgrad:5,0.05"])
+def test_every_explained_view_beats_chance_from_twenty_queries(view: str) -> None:
+    victim, test = network(20, 5), torch.randn(1000, 20)
+    copy = lm.extract("gradients", oracle(victim, view, 20, 20), student="mlp:24", test=test, recipe=SHORT)
+    assert copy.curve[-1].score.fidelity > 0.5
+
+
+@pytest.mark.parametrize(("view", "least"), [("logits+gradient", 0.95), ("labels+gradient", 0.7)])
+def test_a_single_score_is_copied_too(view: str, least: float) -> None:
+    torch.manual_seed(0)
+    victim, test = nn.Linear(10, 1), torch.randn(1000, 10)
+    copy = lm.extract("gradients", oracle(victim, view, 5, 10), student="linear", test=test, recipe=SHORT)
+    assert copy.curve[-1].score.fidelity > least
+
+
+def test_smoothgrad_is_one_explanation_a_query_with_its_work_beside_it() -> None:
+    door = oracle(network(), "logits+smoothgrad:7,0.1", 3)
+    lm.extract("gradients", door, student="mlp:24", recipe=Recipe(steps=1))
+    entry = door.ledger.entry("attack")
+    assert (entry.queries, entry.explanations, entry.work) == (3, 3, 21)
+
+
+def test_a_view_without_explanations_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"'probs\+gradient'"):
+        lm.extract("gradients", oracle(network(), "probs", 5))
+
+
+def test_the_same_seed_gives_the_same_copy() -> None:
+    first, second, other = (
+        lm.extract("gradients", oracle(network(), "probs+gradient", 5), seed=seed, recipe=Recipe(steps=20))
+        for seed in (3, 3, 4)
+    )
+    weights = [torch.cat([p.flatten() for p in made.substitute.parameters()]) for made in (first, second, other)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+@pytest.mark.parametrize("pool", ["procedural", "gaussian"])
+def test_queries_need_no_data(pool: str) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(144, 3))
+    victim = lm.load_victim(net, input_shape=(1, 12, 12), low=-1.0, high=1.0)
+    door = lm.Oracle(victim, "probs+gradient", 4)
+    made = lm.extract("gradients", door, pool=pool, student="linear", recipe=Recipe(steps=5))
+    assert made.queries is not None
+    assert made.queries.shape == (4, 1, 12, 12)
+    assert made.queries.min() < 0
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the size of the largest tensor made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numel = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+        made = function(*arguments, **(keywords or {}))
+        for tensor in made if isinstance(made, tuple | list) else (made,):
+            if isinstance(tensor, Tensor):
+                self.numel = max(self.numel, tensor.numel())
+        return made
+
+
+def test_a_step_needs_memory_for_rows_and_features_not_for_classes_too() -> None:
+    batch, features, classes = 16, 64, 40
+    net = nn.Linear(features, classes)
+    x = torch.randn(batch, features)
+    shown = Explanations(oracle(net, "probs+gradient", features=features).query(x))
+    columns = (x, torch.zeros(batch, classes), torch.arange(batch))
+    with Largest() as largest:
+        Gradients()._loss(shown, 1.0, nn.Linear(features, classes), columns, stream(0, "a")).backward()
+    assert largest.numel <= max(batch, classes) * features  # the weights of a linear model are classes × features

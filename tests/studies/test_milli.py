@@ -1,0 +1,124 @@
+"""The studies of Milli et al.: their arithmetic, and a rehearsal on the digits every user has."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import leakmeter as lm
+from leakmeter.data.catalogue import load
+from leakmeter.progress import SILENT
+from leakmeter.studies import milli, smoothgrad_maps
+from leakmeter.studies.milli import GPU_ONLY, Panel, Study
+from leakmeter.studies.milli_table import (
+    GRADIENTS,
+    MEMBERSHIP,
+    SMOOTHGRAD,
+    Claim,
+    Measured,
+    accuracy_at,
+    gap,
+    queries_for,
+    times_fewer,
+)
+from leakmeter.studies.milli_victims import shared_out
+from leakmeter.training.loop import Recipe
+
+MEASURED = Measured(
+    0.97,
+    {
+        MEMBERSHIP: {10: [0.3, 0.3], 1000: [0.9, 0.9]},
+        GRADIENTS: {1: [0.3, 0.3], 10: [0.9, 0.92], 100: [0.95, 0.96]},
+        SMOOTHGRAD: {10: [0.89, 0.91]},
+    },
+)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def study(out: Path, **settings: object) -> Study:
+    asked = {"quick": True, "data_dir": None, "device": "cpu", "progress": SILENT, **settings}
+    return Study("milli-test", out, 0, 2, **asked)
+
+
+def test_claims_are_measured_as_they_are_worded() -> None:
+    assert accuracy_at(GRADIENTS, 10)(MEASURED).startswith("91.0% from 10 queries")
+    assert queries_for(MEMBERSHIP, 0.9)(MEASURED).startswith("1,000 / 1,000 queries for 90%")
+    assert queries_for(MEMBERSHIP, 0.95)(MEASURED).startswith("more than 1,000 / more than 1,000")
+    assert gap(GRADIENTS, SMOOTHGRAD, 10)(MEASURED).startswith("-1.0 points at 10 queries")
+    assert "10" in times_fewer(0.9)(MEASURED)
+    assert "not comparable" in times_fewer(0.95)(MEASURED)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [accuracy_at(GRADIENTS, 7), queries_for("none", 0.5), gap(GRADIENTS, SMOOTHGRAD, 1), times_fewer(arm="x")],
+)
+def test_what_was_not_run_is_said(measure) -> None:
+    assert measure(MEASURED) == "not run"
+
+
+def test_the_three_parts_of_the_data_do_not_overlap() -> None:
+    split = shared_out("digits", None)
+    own = load("digits", "train").x[: split.victim]
+    assert split.victim + len(split.attacker) == len(load("digits", "train"))
+    assert not (own[:, None] == split.attacker.x[None]).flatten(2).all(2).any()
+
+
+def test_a_rehearsal_writes_table_and_figure_and_goes_on_from_its_cells(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(milli, "QUERIES", (1, 20))
+    panels = [Panel("mnist", "linear", "linear"), Panel("cifar10", "vgg11", "vgg11", most=GPU_ONLY)]
+    claims = [Claim("digits linear", "one query is enough", accuracy_at(GRADIENTS, 1))]
+    found = study(tmp_path).run(panels, claims)
+    assert len(found["cells"]) == 3 * 2 * 2
+    assert found["table"][0]["measured"].endswith("%)")
+    cell = found["cells"][f"digits linear | {SMOOTHGRAD} | 20 | seed 1"]
+    assert (cell["queries"], cell["explanations"], cell["work"]) == (20, 20, 200)
+    assert (tmp_path / "milli-test.png").stat().st_size > 1000
+
+    written = json.loads((tmp_path / "milli-test.json").read_text())
+    written["cells"][f"digits linear | {GRADIENTS} | 1 | seed 0"]["accuracy"] = 0.123
+    del written["cells"][f"digits linear | {GRADIENTS} | 1 | seed 1"]
+    (tmp_path / "milli-test.json").write_text(json.dumps(written))
+    again = study(tmp_path).run(panels, claims)
+    assert again["cells"][f"digits linear | {GRADIENTS} | 1 | seed 0"]["accuracy"] == 0.123
+    assert again["cells"][f"digits linear | {GRADIENTS} | 1 | seed 1"] | {"seconds": 0} == (
+        found["cells"][f"digits linear | {GRADIENTS} | 1 | seed 1"] | {"seconds": 0}
+    )
+
+
+def test_cells_beyond_a_cpu_or_the_data_are_named_not_run(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(milli, "QUERIES", (1,))
+    panel = Panel("digits", "linear", "linear", most={GRADIENTS: 0, SMOOTHGRAD: 0})
+    monkeypatch.setattr(milli, "RECIPES", {MEMBERSHIP: Recipe(steps=1)})
+    found = study(tmp_path, quick=False).run([panel], [])
+    assert found["not_run"] == [f"digits linear: {GRADIENTS} at 1", f"digits linear: {SMOOTHGRAD} at 1"]
+
+
+def test_noise_leaves_the_map_of_a_linear_model_alone_and_blurs_that_of_a_bent_one() -> None:
+    torch.manual_seed(0)
+    x = torch.rand(3, 1, 6, 6)
+    linear = nn.Sequential(nn.Flatten(), nn.Linear(36, 4))
+    bent = nn.Sequential(nn.Flatten(), nn.Linear(36, 50), nn.ReLU(), nn.Linear(50, 4))
+    for network, same in ((linear, True), (bent, False)):
+        victim = lm.load_victim(network, input_shape=(1, 6, 6), low=0.0, high=1.0)
+        maps = smoothgrad_maps.saliency_maps(victim, x, 0.3, samples=20, seed=0)
+        assert torch.allclose(maps["raw"], maps["10σ"], atol=1e-6) == same
+
+
+def test_maps_of_a_given_model_are_drawn(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(
+        "import torch\n"
+        "def net():\n"
+        "    made = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))\n"
+        "    made.input_shape, made.low, made.high = (1, 8, 8), 0.0, 1.0\n"
+        "    return made\n"
+    )
+    found = smoothgrad_maps.main(tmp_path / "out", quick=True, model=f"{tmp_path}/net.py:net", images=2)
+    assert found["cosine to the raw gradient, mean over images"]["1000σ"] == pytest.approx(1, abs=1e-4)
+    assert (tmp_path / "out" / "smoothgrad-maps.png").stat().st_size > 1000
