@@ -22,6 +22,7 @@ from leakmeter.studies.milli_table import (
     gap,
     queries_for,
     times_fewer,
+    worth,
 )
 from leakmeter.studies.milli_victims import shared_out
 from leakmeter.training.loop import Recipe
@@ -51,7 +52,8 @@ def test_claims_are_measured_as_they_are_worded() -> None:
     assert queries_for(MEMBERSHIP, 0.9)(MEASURED).startswith("1,000 / 1,000 queries for 90%")
     assert queries_for(MEMBERSHIP, 0.95)(MEASURED).startswith("more than 1,000 / more than 1,000")
     assert gap(GRADIENTS, SMOOTHGRAD, 10)(MEASURED).startswith("-1.0 points at 10 queries")
-    assert "10" in times_fewer(0.9)(MEASURED)
+    assert "makes the copy 104× cheaper" in times_fewer(0.9)(MEASURED)
+    assert worth()(MEASURED).startswith("10× at 1; more than 100× at 10; more than 10× at 100 queries")
     assert "not comparable" in times_fewer(0.95)(MEASURED)
 
 

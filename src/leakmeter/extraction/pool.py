@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from leakmeter.data.adapt import adapt
 from leakmeter.data.catalogue import load
 from leakmeter.extraction.base import Attack, Job
-from leakmeter.extraction.makers import MAKERS, draw
+from leakmeter.extraction.makers import draw
 from leakmeter.extraction.makers.tabular import tabular
+from leakmeter.extraction.procedural import COLOUR, GREY
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
@@ -78,11 +79,11 @@ def gaussian(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
 
 
 def procedural(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
-    """Pictures by every maker in equal parts, or rows of a table where the input is no picture."""
+    """The pictures the attack `procedural` asks blindly, or rows of a table where the input is no picture."""
     if len(spec.input_shape) != 3:
         rows = tabular(n, spec.low, spec.high, spec.features, generator)
         return rows.reshape(n, *spec.input_shape)
-    return into_box(draw(dict.fromkeys(MAKERS, 1.0), n, spec.input_shape, generator), spec)
+    return into_box(draw(GREY if spec.input_shape[0] == 1 else COLOUR, n, spec.input_shape, generator), spec)
 
 
 def into_box(images: Tensor, spec: VictimSpec) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 from leakmeter.progress import SILENT, Progress
 from leakmeter.studies.milli import GPU_ONLY, Panel, Study
-from leakmeter.studies.milli_table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, Claim, accuracy_at, times_fewer
+from leakmeter.studies.milli_table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, Claim, accuracy_at, times_fewer, worth
 
 _CONV_STUDENT = {MEMBERSHIP: 1_000, GRADIENTS: 100, SMOOTHGRAD: 0}
 PANELS = [
@@ -19,8 +19,8 @@ PANELS = [
     Panel("cifar10", "resnet18", "vgg11", most=GPU_ONLY),
 ]
 CLAIMS = [
-    Claim("mnist linear copied by mlp", "100× fewer queries", times_fewer()),
-    Claim("mnist mlp copied by linear", "an initial 10× fewer queries", times_fewer()),
+    Claim("mnist linear copied by mlp", "100× fewer queries", worth()),
+    Claim("mnist mlp copied by linear", "an initial 10× fewer queries", worth()),
     Claim("mnist mlp copied by milli-conv", "works much better than the reverse", accuracy_at(GRADIENTS, 100)),
     Claim("mnist milli-conv copied by mlp", "works much worse than the reverse", accuracy_at(GRADIENTS, 100)),
     Claim("cifar10 resnet18 copied by vgg11", "10× fewer queries", times_fewer()),

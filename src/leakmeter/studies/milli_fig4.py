@@ -7,7 +7,7 @@ from typing import Any
 
 from leakmeter.progress import SILENT, Progress
 from leakmeter.studies.milli import GAUSSIAN, GPU_ONLY, Panel, Study
-from leakmeter.studies.milli_table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, Claim, accuracy_at, times_fewer
+from leakmeter.studies.milli_table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, Claim, accuracy_at, worth
 
 _RAW = {SMOOTHGRAD: 0}
 PANELS = [
@@ -20,10 +20,10 @@ PANELS = [
 ]
 _MLP, _CONV = "mnist mlp, gaussian queries", "mnist milli-conv, gaussian queries"
 CLAIMS = [
-    Claim(_MLP, "at least 1000× fewer queries", times_fewer()),
+    Claim(_MLP, "at least 1000× fewer queries", worth()),
     Claim(_CONV, "84% from 10 gradient queries", accuracy_at(GRADIENTS, 10)),
     Claim(_CONV, "71% from 10,000 membership queries", accuracy_at(MEMBERSHIP, 10_000)),
-    Claim(_CONV, "at least 1000× fewer queries", times_fewer()),
+    Claim(_CONV, "at least 1000× fewer queries", worth()),
     Claim("cifar10 milli-conv, gaussian queries", "50% from 10 gradient queries", accuracy_at(GRADIENTS, 10)),
 ]
 

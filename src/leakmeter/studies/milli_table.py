@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import exp, log
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -71,16 +72,37 @@ def times_fewer(level: float | None = None, *, arm: str = GRADIENTS) -> Measure:
     return measure
 
 
+def worth(arm: str = GRADIENTS) -> Measure:
+    """Measures how many membership queries reach the accuracy of 1, 10, 100 … queries of an arm, per query."""
+
+    def measure(measured: Measured) -> str:
+        plain, explained = measured.curves(MEMBERSHIP), measured.curves(arm)
+        if not plain or len(plain) != len(explained):
+            return "not run"
+        parts = []
+        for index, (n, _) in enumerate(explained[0]):
+            pairs = [_reached(curve[index][1], other) for curve, other in zip(explained, plain, strict=True)]
+            bound = "more than " if any(beyond for _, beyond in pairs) else ""
+            parts.append(f"{bound}{exp(fmean(log(queries / n) for queries, _ in pairs)):,.3g}× at {n:,}")
+        return f"{'; '.join(parts)} queries, each at the accuracy they reach (geometric mean over {len(plain)} seeds)"
+
+    return measure
+
+
+def _reached(level: float, curve: Curve) -> tuple[float, bool]:
+    """Queries to the level, or all that were tried and True where they were not enough."""
+    try:
+        return queries_to(level, curve), False
+    except Inconclusive:
+        return float(curve[-1][0]), True
+
+
 def queries_for(arm: str, level: float) -> Measure:
     """Measures the queries until an accuracy, seed by seed."""
 
     def measure(measured: Measured) -> str:
-        counts = []
-        for curve in measured.curves(arm):
-            try:
-                counts.append(f"{queries_to(level, curve):,.0f}")
-            except Inconclusive:
-                counts.append(f"more than {curve[-1][0]:,}")
+        reached = [_reached(level, curve) for curve in measured.curves(arm)]
+        counts = [f"{'more than ' * beyond}{queries:,.0f}" for queries, beyond in reached]
         return f"{' / '.join(counts)} queries for {level:.0%}, {arm} (one number a seed)" if counts else "not run"
 
     return measure
