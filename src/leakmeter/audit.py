@@ -13,7 +13,7 @@ from leakmeter.evaluation.score import Reference, reference
 from leakmeter.executors import make_executor
 from leakmeter.opening import load_test, open_victim
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.plan import AttackPlan, Plan, make_plan, read_plan
+from leakmeter.plan import AttackPlan, Plan, TransferPlan, make_plan, read_plan
 from leakmeter.progress import SILENT, Progress
 from leakmeter.report.write import write_reports
 from leakmeter.results import AuditResult, CellResult, VictimFacts
@@ -77,6 +77,8 @@ def complete(plan: Plan, victim: Victim, test: Dataset | None) -> Plan:
     if victim.spec.outputs == "labels" and plan.views == Plan.model_fields["views"].default:
         changes["views"] = ("labels",)
     if not plan.attacks:
+        if plan.transfer is None and test is not None and test.y is not None and victim.spec.width is not None:
+            changes["transfer"] = TransferPlan()
         changes["attacks"] = (AttackPlan(name="procedural"), AttackPlan(name="surrogate"), *_real_pool(plan))
     return plan.model_copy(update=changes)
 

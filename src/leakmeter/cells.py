@@ -9,7 +9,7 @@ import torch
 
 from leakmeter.defenses import defend
 from leakmeter.errors import Inconclusive, NotApplicable
-from leakmeter.evaluation.score import Reference, TestData
+from leakmeter.evaluation.score import Reference, TestData, reference
 from leakmeter.extraction.base import extract
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger, Prices
 from leakmeter.oracle.oracle import Oracle
@@ -21,6 +21,7 @@ from leakmeter.runs.files import write_atomic
 from leakmeter.runs.network import save_network
 from leakmeter.runs.run import Run
 from leakmeter.seeds import derive
+from leakmeter.thief import try_copy
 from leakmeter.victims.victim import Victim
 
 
@@ -73,11 +74,12 @@ def _run(
             log=log,
             truth=victim,
         )
+        truth = test if test is None or isinstance(test, Reference) else reference(oracle, test)
         copy = extract(
             cell.attack,
             oracle,
             seed=cell.seed,
-            test=test,
+            test=truth,
             stops=cell.stops,
             device=device,
             progress=progress,
@@ -88,6 +90,8 @@ def _run(
         save_network(copy.substitute, where, copy.student, spec.input_shape, spec.classes)
         if copy.queries is not None and copy.queries.dim() == 4:
             write_sheet(copy.queries, oracle.spec, run.path / "queries.png")
+        if cell.transfer is not None and truth is not None:
+            copy.notes["transfer"] = try_copy(cell.transfer, copy, oracle, victim, truth, run.path, progress)
         return CellResult(
             **_identity(cell),
             status="done",
@@ -112,4 +116,4 @@ def _spending(ledger: Ledger, prices: Prices | None) -> Spending:
 
 
 def _identity(cell: Cell) -> dict[str, Any]:
-    return cell.model_dump(exclude={"stops"})
+    return cell.model_dump(exclude={"stops", "transfer"})

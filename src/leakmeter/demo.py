@@ -12,16 +12,27 @@ from leakmeter.data.catalogue import load
 from leakmeter.models import make_model
 from leakmeter.training.loop import Batch, Recipe, fit
 
+_QUICK = {"steps": 400, "lr": 2e-3, "schedule": "cyclic"}
 PLAN: dict[str, Any] = {
     "name": "demo",
     "victim": {"source": "leakmeter.demo:digits_victim"},
     "data": {"name": "digits"},
     "views": ["probs", "labels"],
-    "budget": 2000,
+    "budget": 1200,
+    "stops": [300],
     "seeds": [0, 1],
     "attacks": [
-        {"name": "surrogate", "pool": "gaussian", "recipe": {"steps": 600, "lr": 2e-3, "schedule": "cyclic"}},
+        {
+            "name": "procedural",
+            "committee": 2,
+            "lessons": 4000,
+            "learn": {"steps": 200, "lr": 3e-3, "schedule": "cyclic"},
+            "teach": {"steps": 400, "lr": 3e-3, "schedule": "cyclic"},
+        },
+        {"name": "surrogate", "pool": "gaussian", "recipe": _QUICK},
+        {"name": "surrogate", "pool": "digits", "control": True, "recipe": _QUICK},
     ],
+    "transfer": {"attack": "pgd", "limit": 100},
 }
 
 

@@ -103,6 +103,17 @@ class Policy(Section):
     min_copy_cost: CostFloor | None = None
 
 
+class TransferPlan(Section):
+    """What to try with the copy: adversarial examples made on it, measured on the victim."""
+
+    attack: str = "pgd"
+    norm: Literal["linf", "l2"] = "linf"
+    eps: float | None = Field(default=None, gt=0)
+    """The largest distance; None: a tenth of the box's width (linf)."""
+    limit: int = Field(default=200, ge=1)
+    """Test inputs to try."""
+
+
 class Cell(Section):
     """One attack under one view and defense with one seed: the unit that runs, resumes and fails on its own."""
 
@@ -115,6 +126,7 @@ class Cell(Section):
     budget: int
     stops: tuple[int, ...]
     control: bool = False
+    transfer: TransferPlan | None = None
 
 
 class Plan(Section):
@@ -133,6 +145,8 @@ class Plan(Section):
     seeds: tuple[int, ...] = (0, 1, 2)
     prices: PricePlan | None = None
     policy: Policy = Policy()
+    transfer: TransferPlan | None = None
+    """None: not tried."""
     queries_per_day: int | None = Field(default=None, ge=1)
     """The rate limit in force, for the advice in the verdict."""
     device: str = "cpu"
@@ -182,6 +196,7 @@ class Plan(Section):
             budget=self.budget,
             stops=self.ladder(),
             control=attack.control,
+            transfer=self.transfer,
         )
 
 

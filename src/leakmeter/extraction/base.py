@@ -72,7 +72,7 @@ class Job:
 
     def student(self, name: str | None, oracle: Oracle) -> nn.Module:
         """A fresh substitute network for this victim: a model's name, or `package.module:factory`."""
-        return _student(student_name(name, oracle.spec), oracle.spec, derive(self.seed, "student")).to(self.device)
+        return make_student(student_name(name, oracle.spec), oracle.spec, derive(self.seed, "student")).to(self.device)
 
 
 class Attack(BaseModel, ABC):
@@ -172,7 +172,7 @@ def extract(
     student = student_name(attack.student, oracle.spec) if hasattr(attack, "student") else None
     untrained = None
     if judge is not None and student is not None:
-        untrained = judge.score(_student(student, oracle.spec, derive(seed, "untrained")))
+        untrained = judge.score(make_student(student, oracle.spec, derive(seed, "untrained")))
     return Extraction(name, substitute, job.curve, oracle.ledger, seconds, job.notes, job.queries, student, untrained)
 
 
@@ -181,7 +181,8 @@ def student_name(name: str | None, spec: VictimSpec) -> str:
     return name or ("lenet" if len(spec.input_shape) == 3 else "mlp")
 
 
-def _student(name: str, spec: VictimSpec, seed: int) -> nn.Module:
+def make_student(name: str, spec: VictimSpec, seed: int) -> nn.Module:
+    """An untrained substitute for a victim of this spec: a model's name, or `package.module:factory`."""
     if ":" not in name or name.partition(":")[0] in MODELS:
         return make_model(name, spec.input_shape, spec.classes, seed=seed)
     from leakmeter.victims.factory import call_factory
