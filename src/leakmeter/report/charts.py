@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator, PercentFormatter
 
@@ -14,7 +14,18 @@ from leakmeter.report.svg import INK, MUTED, RULE, SERIES, drawing, plain_text, 
 from leakmeter.report.words import percent, short, surface
 from leakmeter.results import Arm
 
-_End = tuple[float, str, str, float | None]  # height, label, colour, where the line ends
+
+class End(NamedTuple):
+    """Where a line ends, and what it is called."""
+
+    height: float
+    label: str
+    color: str = MUTED
+    marker: str = ""
+    x: float | None = None
+    """None: the line crosses the whole chart."""
+
+
 _WIDTH, _HEIGHT = 430, 310
 _AXES = (0.12, 0.145, 0.575, 0.825)
 _MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -36,16 +47,16 @@ def cost_chart(shown: Surface, name: str) -> str:
         axes = figure.add_axes(_AXES)
         axes.set_xscale("log")
         axes.axhline(1, color=MUTED, linewidth=0.8)
-        ends: list[_End] = [(1.0, "the model itself", MUTED, None)]
+        ends = [End(1.0, "the model itself")]
         if shown.untrained is not None:
             axes.axhline(shown.untrained, color=MUTED, linewidth=1, linestyle=(0, (1, 2)))
-            ends.append((shown.untrained, "untrained", MUTED, None))
+            ends.append(End(shown.untrained, "untrained"))
         colors = cycle(zip(SERIES, _MARKERS, strict=True))
         for arm in arms:
             color, marker = (MUTED, "o") if arm.control else next(colors)
             last = _curve(axes, arm, color, marker)
             label = plain_text(arm.label, _LABEL) + ("\ncontrol" if arm.control else "")
-            ends.append((arm.fidelity, label, color, last))
+            ends.append(End(arm.fidelity, label, color, marker, last))
         _query_axis(axes, sorted({point[0] for arm in arms for point in arm.curve if point[0] > 0}))
         axes.set_xlabel("queries")
         _fidelity_axis(axes, "fidelity")
@@ -67,7 +78,7 @@ def defense_chart(rows: Sequence[DefenseRow], cost: str, name: str) -> str:
         ends = []
         for (lost, row), color, marker in zip(points[:_MOST], cycle(SERIES), cycle(_MARKERS), strict=False):
             axes.plot(lost, row.fidelity, marker, color=color, markersize=7, clip_on=False)
-            ends.append((row.fidelity, plain_text(row.defense, _LABEL), color, lost))
+            ends.append(End(row.fidelity, plain_text(row.defense, _LABEL), color, marker, lost))
         most = max((lost for lost, _ in points), default=0.0)
         axes.set_xlim(min(0.0, *(lost for lost, _ in points)), 1.15 * most or 0.01)
         axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -87,7 +98,7 @@ def certified_chart(curves: Sequence[Certified], name: str) -> str:
         for curve, color in zip(curves[:_MOST], cycle(SERIES), strict=False):
             radii, values = zip(*sorted(curve.points), strict=True) if curve.points else ((0.0,), (0.0,))
             axes.step(radii, values, where="post", color=color)
-            ends.append((values[-1], plain_text(curve.label, _LABEL), color, radii[-1]))
+            ends.append(End(values[-1], plain_text(curve.label, _LABEL), color, "s", radii[-1]))
         axes.set_xlim(left=0)
         axes.set_xlabel(f"{plain_text(curves[0].norm, 12)} radius")
         _fidelity_axis(axes, "certified accuracy")
@@ -127,26 +138,26 @@ def _query_axis(axes: Any, stops: list[int]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
 
 
-def _name_ends(axes: Any, ends: Sequence[_End]) -> None:
+def _name_ends(axes: Any, ends: Sequence[End]) -> None:
     """Names beside the axes at the height where each line ends, moved apart where they would touch."""
-    ordered = sorted(ends, key=lambda end: end[0])
-    heights = [end[0] for end in ordered]
-    lines = [1 + end[1].count("\n") for end in ordered]
+    ordered = sorted(ends, key=lambda end: end.height)
+    heights = [end.height for end in ordered]
+    lines = [1 + end.label.count("\n") for end in ordered]
     for _ in range(60):
         for low in range(len(heights) - 1):
             lack = _LINE * (lines[low] + lines[low + 1]) / 2 - (heights[low + 1] - heights[low])
             if lack > 0:
                 heights[low] -= lack / 2
                 heights[low + 1] += lack / 2
-    inside = axes.get_yaxis_transform()
-    for (value, label, color, last), height in zip(ordered, heights, strict=True):
-        if last is not None and last < axes.get_xlim()[1]:
-            start = axes.transAxes.inverted().transform(axes.transData.transform((last, value)))[0]
-            axes.plot((start, 1.0), (value, value), color=color, linewidth=0.5, alpha=0.5, transform=inside)
-        axes.plot((1.0, 1.025), (value, height), color=RULE, linewidth=0.8, transform=inside, clip_on=False)
-        ink = MUTED if color == MUTED else INK
-        axes.plot(1.045, height, "o", color=color, markersize=3.5, transform=inside, clip_on=False)
-        axes.text(1.075, height, label, color=ink, fontsize=10.5, va="center", linespacing=1.1, transform=inside)
+    beside = {"transform": axes.get_yaxis_transform(), "clip_on": False}
+    for end, height in zip(ordered, heights, strict=True):
+        if end.x is not None:
+            start = axes.transAxes.inverted().transform(axes.transData.transform((end.x, end.height)))[0]
+            axes.plot((start, 1.0), (end.height, end.height), color=end.color, linewidth=0.6, alpha=0.5, **beside)
+        axes.plot((1.0, 1.025), (end.height, height), color=RULE, linewidth=0.8, **beside)
+        axes.plot(1.045, height, end.marker, color=end.color, markersize=4, **beside)
+        ink = MUTED if end.color == MUTED else INK
+        axes.text(1.075, height, end.label, color=ink, fontsize=10.5, va="center", linespacing=1.1, **beside)
 
 
 def _spoken(arm: Arm) -> str:

@@ -7,7 +7,7 @@ from math import inf
 from typing import Literal
 
 from leakmeter.report.rendering import environment
-from leakmeter.report.words import cost_words, outcome_words, percent, surface
+from leakmeter.report.words import cost_line, outcome_words, percent, surface
 from leakmeter.results import Arm, AuditResult, CopyCost
 from leakmeter.runs.run import differences
 
@@ -111,8 +111,8 @@ def _changes(before: Arm, after: Arm) -> list[Change]:
     costs = [
         Change(
             f"queries to {old.fidelity:.0%}",
-            cost_words(before, old),
-            cost_words(after, new),
+            cost_line(before, old),
+            cost_line(after, new),
             _COST[judge(_span(before, old), _span(after, new))],
         )
         for old, new in zip(before.costs, after.costs, strict=False)

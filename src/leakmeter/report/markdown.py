@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from leakmeter.report import facts
-from leakmeter.report.words import cost_words, count, days, duration, fired, outcome_words, percent, surface
+from leakmeter.report.words import cost_line, count, days, duration, fired, outcome_words, percent, surface
 from leakmeter.results import AuditResult
 
 
@@ -70,7 +70,7 @@ def _costs(result: AuditResult) -> str:
             (
                 arm.label + (" (control)" if arm.control else ""),
                 surface(arm.view, arm.defense),
-                *(cost_words(arm, cost) for cost in arm.costs),
+                *(cost_line(arm, cost) for cost in arm.costs),
                 percent(arm.fidelity),
                 f"{percent(arm.fidelity_interval.low)} to {percent(arm.fidelity_interval.high)}",
             )

@@ -34,6 +34,11 @@ def count(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}"
 
 
+def many(number: int, noun: str) -> str:
+    """1 run, 2 runs."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def short(value: float) -> str:
     """500, 20k, 1.5M: for the axis of a chart."""
     for size, unit in ((1_000_000, "M"), (1_000, "k")):
@@ -54,7 +59,7 @@ def days(value: float) -> str:
     """Days in words; less than one is said so."""
     if value < 1:
         return "less than a day"
-    return "1 day" if round(value) == 1 else f"{value:,.0f} days"
+    return many(round(value), "day")
 
 
 def surface(view: str, defense: str) -> str:
@@ -62,15 +67,20 @@ def surface(view: str, defense: str) -> str:
     return view if defense == "none" else f"{view} behind {defense}"
 
 
-def cost_words(arm: Arm, cost: CopyCost) -> str:
-    """Queries to a fidelity with the interval over seeds, and no more precision than the curve has."""
+def cost_words(arm: Arm, cost: CopyCost) -> tuple[str, str]:
+    """Queries to a fidelity, and the interval over seeds; no more precision than the curve has."""
     if cost.queries is None:
-        hope = "" if cost.low is None else f" (at best {count(cost.low)})"
-        return f"not within {count(arm.queries)}{hope}"
-    if cost.queries <= arm.curve[0][0]:
-        return f"at most {count(cost.queries)}"
+        return f"not within {count(arm.queries)}", "" if cost.low is None else f"at best {count(cost.low)}"
     high = f"over {count(arm.queries)}" if cost.high is None else count(cost.high)
-    return f"{count(cost.queries)} ({count(cost.low)} to {high})"
+    if cost.queries <= arm.curve[0][0]:
+        return f"at most {count(cost.queries)}", "" if cost.high == cost.queries else f"or up to {high}"
+    return count(cost.queries), f"{count(cost.low)} to {high}"
+
+
+def cost_line(arm: Arm, cost: CopyCost) -> str:
+    """The same on one line."""
+    queries, interval = cost_words(arm, cost)
+    return f"{queries} ({interval})" if interval else queries
 
 
 def fired(row: DetectionRow) -> str:
@@ -99,5 +109,11 @@ def headline_facts(result: AuditResult) -> list[tuple[str, str, str]]:
         most = max(arm.queries for arm in attackers)
         facts.append((f"> {count(most)}", "queries to a 90% copy", "no attack got there within its budget"))
     asked = sum(cell.spending.queries for cell in result.cells if cell.spending)
-    facts.append((count(asked), "queries asked in all", f"{len(result.cells)} runs of {len(result.verdict.arms)} arms"))
+    facts.append(
+        (
+            count(asked),
+            "queries asked in all",
+            f"{many(len(result.cells), 'run')} of {many(len(result.verdict.arms), 'arm')}",
+        )
+    )
     return facts

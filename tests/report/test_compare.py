@@ -1,0 +1,73 @@
+import pytest
+
+from leakmeter.report.compare import compare, comparison_html, comparison_text, judge
+from leakmeter.results import AuditResult
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ((0.1, 0.2), (0.3, 0.4), "up"),
+        ((0.3, 0.4), (0.1, 0.2), "down"),
+        ((0.1, 0.3), (0.2, 0.4), "unclear"),
+        ((0.1, 0.2), (0.2, 0.3), "unclear"),
+        ((0.1, 0.2), (0.1, 0.2), "same"),
+    ],
+)
+def test_only_intervals_apart_are_a_change(before, after, expected):
+    assert judge(before, after) == expected
+
+
+def weaker(result: AuditResult, by: float) -> AuditResult:
+    arms = [
+        arm.model_copy(update={"curve": [(q, *(max(0, value - by) for value in rest)) for q, *rest in arm.curve]})
+        for arm in result.verdict.arms
+    ]
+    return result.model_copy(update={"verdict": result.verdict.model_copy(update={"arms": arms})})
+
+
+def test_each_arm_is_judged(make_audit):
+    before = make_audit()
+    for by, expected in ((0.2, "leaks less"), (0.001, "no clear change"), (0.0, "the same")):
+        changes = [arm.changes[0] for arm in compare(before, weaker(before, by)).arms]
+        assert len(changes) == 6
+        assert {change.judgement for change in changes} == {expected}
+    assert compare(weaker(before, 0.2), before).arms[0].changes[0].judgement == "leaks more"
+
+
+def test_copies_of_different_price_are_compared_at_the_same_price(make_audit):
+    change = compare(make_audit(), make_audit(budget=16_000)).arms[0].changes[0]
+    assert change.what == "fidelity at 8,000 queries"
+    apart = compare(make_audit(), make_audit(budget=9_999)).arms[0].changes[0]
+    assert apart.judgement.startswith("not comparable")
+
+
+def test_a_cost_that_was_not_reached_is_above_what_was_spent(make_audit):
+    cheap, dear = make_audit(views=("logits",)), weaker(make_audit(views=("logits",)), 0.0)
+    arms = [
+        arm.model_copy(
+            update={"costs": [cost.model_copy(update=dict.fromkeys(("queries", "low", "high"))) for cost in arm.costs]}
+        )
+        for arm in dear.verdict.arms
+    ]
+    dear = dear.model_copy(update={"verdict": dear.verdict.model_copy(update={"arms": arms})})
+    costs = [change for change in compare(cheap, dear).arms[0].changes if change.what == "queries to 80%"]
+    assert [change.judgement for change in costs] == ["costs more"]
+
+
+def test_arms_and_plans_that_differ_are_listed(make_audit):
+    found = compare(make_audit(attacks=2), make_audit(attacks=3, budget=4000, views=("labels",)))
+    assert "budget was 8000 and is now 4000" in found.plan
+    assert found.gone == ["procedural, showing probs", "dfme, showing probs"]
+    assert found.new == ["surrogate (gaussian), showing labels"]
+    text = comparison_text(found)
+    assert "plan: budget was 8000 and is now 4000" in text
+    assert "only before: dfme, showing probs" in text
+
+
+def test_the_page_escapes_and_loads_nothing(make_audit):
+    evil = "<script>alert(1)</script>"
+    html = comparison_html(compare(make_audit(), make_audit(victim=evil, name=evil)))
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert "default-src 'none'" in html

@@ -1,0 +1,96 @@
+import pytest
+
+from leakmeter.evaluation.intervals import wilson
+from leakmeter.report import facts
+from leakmeter.report.words import cost_line, days, duration, fired, short
+from leakmeter.results import CopyCost
+
+
+def test_rates_follow_from_the_cheapest_attack(make_audit):
+    result = make_audit(views=("logits",), queries_per_day=500, prices={"query": 0.01})
+    cheapest = min(
+        (cost.queries, arm.label)
+        for arm in result.verdict.arms
+        for cost in arm.costs
+        if not arm.control and cost.fidelity == 0.8 and cost.queries
+    )
+    rate = facts.rates(result)[0]
+    assert (rate.queries, rate.label, rate.fidelity) == (*cheapest, 0.8)
+    assert rate.days == rate.queries / 500
+    assert rate.monthly == rate.queries // 30
+    assert rate.money == pytest.approx(rate.queries / 100)
+
+
+def test_controls_are_never_the_cheapest_attack(make_audit):
+    result = make_audit(views=("logits",))
+    arms = [arm.model_copy(update={"control": True}) for arm in result.verdict.arms]
+    result = result.model_copy(update={"verdict": result.verdict.model_copy(update={"arms": arms})})
+    assert facts.rates(result) == []
+
+
+def test_a_defense_is_compared_under_its_own_view(full_audit):
+    rows = {(row.defense, row.view): row for row in facts.defense_rows(full_audit)}
+    bare, rounded = rows["none", "labels"], rows["round:1", "labels"]
+    assert rounded.gain == pytest.approx(bare.fidelity - rounded.fidelity)
+    assert rounded.gain > 0
+    assert (rounded.accuracy_loss, rounded.distortion) == (0.001, 0.03)
+
+
+def test_without_a_defense_there_is_nothing_to_compare(make_audit):
+    assert facts.defense_rows(make_audit()) == []
+
+
+def test_the_ledger_adds_up(full_audit):
+    bills = facts.bills(full_audit)
+    assert sum(bill.total("queries") for bill in bills) == sum(cell.spending.queries for cell in full_audit.cells)
+    assert {bill.runs for bill in bills} == {3}
+
+
+def test_transfer_is_averaged_over_seeds(make_audit):
+    result = make_audit(attacks=1, views=("probs",), seeds=3)
+    values = [0.2, 0.4, 0.6]
+    cells = [
+        cell.model_copy(update={"notes": {"transfer": {"attack": "pgd", "norm": "l2", "eps": 1, "success": value}}})
+        for cell, value in zip(result.cells, values, strict=True)
+    ]
+    (row,) = facts.transfers(result.model_copy(update={"cells": cells}))
+    assert row.success == pytest.approx(0.4)
+    half = 4.302652729696142 * 0.2 / 3**0.5  # t with 2 degrees of freedom, 95 %
+    assert (row.low, row.high) == (pytest.approx(max(0, 0.4 - half)), pytest.approx(0.4 + half))
+
+
+def test_one_seed_keeps_the_interval_over_inputs(make_audit):
+    interval = wilson(61, 100)
+    note = {"attack": "pgd", "norm": "l2", "eps": 1, "success": 0.61, "interval": interval.model_dump()}
+    (row,) = facts.transfers(make_audit(attacks=1, views=("probs",), seeds=1, notes={"transfer": note}))
+    assert (row.low, row.high) == (interval.low, interval.high)
+
+
+def test_a_detector_that_never_fired_says_so(make_audit):
+    result = make_audit(attacks=1, views=("probs",), seeds=3)
+    moments = [None, 300, 1200]
+    cells = [
+        cell.model_copy(update={"notes": {"detector": {"detector": "PRADA", "fired_at": at, "queries": 8000}}})
+        for cell, at in zip(result.cells, moments, strict=True)
+    ]
+    (row,) = facts.detections(result.model_copy(update={"cells": cells}))
+    assert fired(row) == "300 to 1,200 of 8,000, never in 1 of 3 runs"
+
+
+def test_a_cost_claims_no_more_than_the_curve_shows(make_audit):
+    arm = make_audit(attacks=1, views=("probs",)).verdict.arms[0]
+
+    def line(queries, low, high):
+        return cost_line(arm, CopyCost(fidelity=0.9, queries=queries, low=low, high=high))
+
+    assert line(None, None, None) == "not within 8,000"
+    assert line(None, 6000, None) == "not within 8,000 (at best 6,000)"
+    assert line(250, 250, 250) == "at most 250"
+    assert line(250, 250, 600) == "at most 250 (or up to 600)"
+    assert line(3000, 2000, None) == "3,000 (2,000 to over 8,000)"
+
+
+def test_numbers_in_words():
+    assert [short(value) for value in (7, 250, 1000, 2500, 1_500_000)] == ["7", "250", "1k", "2.5k", "1.5M"]
+    assert [duration(value) for value in (3.21, 91, 7300)] == ["3.2 s", "1 min 31 s", "2 h 1 min"]
+    assert [days(value) for value in (0.2, 1.1, 29.7)] == ["less than a day", "1 day", "30 days"]

@@ -1,0 +1,135 @@
+"""Markdown, JUnit, the terminal, and the folder they are written to."""
+
+import json
+import re
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from leakmeter.report import write
+from leakmeter.report.junit import junit_xml
+from leakmeter.report.markdown import escaped, report_markdown, table
+from leakmeter.report.schema import results_schema, schema_text
+from leakmeter.report.text import verdict_text
+from leakmeter.report.write import write_reports
+from leakmeter.results import AuditResult
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_markdown_says_everything_that_is_not_a_picture(full_audit):
+    text = report_markdown(full_audit)
+    titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert titles == [
+        "Policy",
+        "What a copy costs",
+        "Rate limits",
+        "What the copy is good for",
+        "Defenses",
+        "Detection",
+        "Certified accuracy",
+        "Can this audit be believed?",
+        "What was spent",
+        "Reproduce it",
+    ]
+
+
+def test_markdown_tables_keep_their_shape_whatever_they_hold():
+    hostile = "a|b\nc <b>x</b> `d` [e](f) *g* \\| ~h~"
+    lines = table("One|Two", [(hostile, 1), ("plain", 2)]).splitlines()
+    assert [len(re.findall(r"(?<!\\)\|", line)) for line in lines] == [3, 3, 3, 3]
+    assert "<b>" not in lines[2]
+    assert escaped("<script>") == "&lt;script&gt;"
+    assert table("One|Two", []) == ""
+
+
+def outcomes(xml: str) -> dict[str, str]:
+    cases = ElementTree.fromstring(xml.encode()).iter("testcase")
+    return {case.attrib["name"]: case[0].tag if len(case) else "pass" for case in cases}
+
+
+def test_junit_has_a_case_for_every_rule_and_check(full_audit):
+    xml = junit_xml(full_audit)
+    assert outcomes(xml) == {
+        "fidelity at 8,000 queries": "error",
+        "queries to 90% fidelity": "pass",
+        "all cells finished": "pass",
+        "enough test points": "pass",
+        "budget spent": "pass",
+    } | {check.name: "pass" for check in full_audit.verdict.checks}
+    root = ElementTree.fromstring(xml.encode())
+    for element in [root, *root]:
+        cases = list(element.iter("testcase"))
+        assert element.attrib["tests"] == str(len(cases))
+        assert element.attrib["errors"] == str(sum(len(case.findall("error")) for case in cases))
+        assert element.attrib["failures"] == str(sum(len(case.findall("failure")) for case in cases))
+
+
+def test_junit_tells_exceeded_from_undecided(make_audit):
+    result = make_audit(policy={"max_fidelity": {"queries": 8000, "value": 0.5}})
+    assert result.exit_code == 3
+    assert outcomes(junit_xml(result))["fidelity at 8,000 queries"] == "failure"
+    broken = [check.model_copy(update={"ok": False, "message": "\x00 <&"}) for check in result.verdict.checks]
+    result = result.model_copy(update={"verdict": result.verdict.model_copy(update={"checks": broken})})
+    assert {outcome for name, outcome in outcomes(junit_xml(result)).items() if "queries" not in name} == {"error"}
+
+
+def test_the_terminal_does_not_call_a_measurement_a_pass(make_audit):
+    assert verdict_text(make_audit()).startswith("MEASURED, NO POLICY SET: An outsider")
+    lax = make_audit(policy={"max_fidelity": {"queries": 8000, "value": 0.99}})
+    assert verdict_text(lax).startswith("POLICY MET: ")
+
+
+def test_a_run_folder_gets_every_format_and_reads_back(make_audit, tmp_path):
+    result = make_audit()
+    write_reports(result, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"results.json", "report.html", "report.md", "junit.xml"}
+    assert AuditResult.read(tmp_path) == result
+
+
+def test_results_survive_a_report_that_fails(make_audit, tmp_path, monkeypatch):
+    monkeypatch.setattr(write, "report_html", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_reports(make_audit(), tmp_path)
+    assert AuditResult.read(tmp_path) == make_audit()
+
+
+def test_the_published_schema_is_current():
+    published = ROOT / "docs" / "results.schema.json"
+    assert published.read_text() == schema_text(), "run: python -m leakmeter.report.schema > docs/results.schema.json"
+
+
+def test_the_schema_names_every_key_of_a_result(full_audit):
+    """Walks a result along the schema: each key must be declared, each required key present."""
+    schema = results_schema()
+
+    def walk(value, rule) -> None:
+        rule = schema["$defs"][rule["$ref"].rpartition("/")[2]] if "$ref" in rule else rule
+        if "anyOf" in rule:
+            fitting = [each for each in rule["anyOf"] if (each.get("type") == "null") == (value is None)]
+            walk(value, fitting[0])
+        elif "properties" in rule:
+            assert rule["additionalProperties"] is False
+            assert set(rule.get("required", [])) <= set(value) <= set(rule["properties"])
+            for key, item in value.items():
+                walk(item, rule["properties"][key])
+        elif rule.get("type") == "array" and "items" in rule:
+            for item in value:
+                walk(item, rule["items"])
+
+    walk(json.loads(full_audit.model_dump_json()), schema)
+
+
+def test_200_cells_fit_in_5_megabytes_and_10_seconds(make_audit, hang_pictures, tmp_path):
+    views, defenses = ("probs", "labels", "top:3", "logits"), ("none", "a", "b", "c", "d")
+    result = make_audit(attacks=5, views=views, defenses=defenses, seeds=2)
+    assert len(result.cells) == 200
+    some = result.model_copy(update={"cells": result.cells[:60]})  # more arms than a gallery shows
+    hang_pictures(some, tmp_path)
+    hang_pictures(some, tmp_path, name="adversarial.png")
+    start = time.process_time()
+    write_reports(result, tmp_path)
+    assert time.process_time() - start < 10
+    assert (tmp_path / "report.html").stat().st_size < 5_000_000
