@@ -8,6 +8,7 @@ import resource
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,6 +44,18 @@ def same(found: list[dict[str, torch.Tensor]], expected: list[dict[str, torch.Te
         a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
         for a, b in zip(found, expected, strict=True)
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int64])
+@pytest.mark.parametrize("shape", [(1,), (7,), (3, 10), (2, 3, 4, 5)])
+def test_every_kind_of_column_comes_back_also_through_the_safetensors_library(tmp_path, dtype, shape) -> None:
+    columns = {"a": torch.arange(1000)[: torch.Size(shape).numel()].reshape(shape).to(dtype), "b": torch.rand(2, 3).T}
+    log = AnswerLog(tmp_path)
+    log.append(1, bytes(32), columns)
+    assert same(read(tmp_path), [columns])
+    (record,) = log.records()
+    payload = log.path.read_bytes()[record.offset : record.offset + record.length]
+    assert same([safetensors.torch.load(payload)], [columns])
 
 
 def test_a_log_cut_at_any_byte_keeps_the_whole_records_and_goes_on(tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -74,13 +75,13 @@ class VictimSpec:
         return x
 
     def _check_values(self, x: Tensor) -> None:
-        least, most = torch.aminmax(x)  # one pass; NaN anywhere shows up in both
-        if not (torch.isfinite(least) and torch.isfinite(most)):
+        least, most = (float(end) for end in torch.aminmax(x))  # one pass; NaN anywhere shows up in both
+        if not (math.isfinite(least) and math.isfinite(most)):
             bad = int((~torch.isfinite(x)).flatten(1).any(1).sum())
             raise UsageError(f"expected finite numbers, got NaN or infinity in {bad} of {len(x)} queries")
-        if self.low is not None and bool((least < self.low.to(x)).any()):
+        if self.low is not None and bool((self.low > least).any()):
             _refuse_outside(x, x < self.low.to(x), f"at least {_edge(self.low)}")
-        if self.high is not None and bool((most > self.high.to(x)).any()):
+        if self.high is not None and bool((self.high < most).any()):
             _refuse_outside(x, x > self.high.to(x), f"at most {_edge(self.high)}")
 
 
