@@ -97,7 +97,7 @@ def certified_chart(curves: Sequence[Certified], name: str) -> str:
         ends = []
         for curve, color in zip(curves[:_MOST], cycle(SERIES), strict=False):
             radii, values = zip(*sorted(curve.points), strict=True) if curve.points else ((0.0,), (0.0,))
-            axes.step(radii, values, where="post", color=color)
+            axes.step(radii, values, where="pre", color=color)  # between two radii the larger one is what is known
             ends.append(End(values[-1], plain_text(curve.label, _LABEL), color, "s", radii[-1]))
         axes.set_xlim(left=0)
         axes.set_xlabel(f"{plain_text(curves[0].norm, 12)} radius")

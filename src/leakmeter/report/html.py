@@ -88,7 +88,9 @@ def _charts(told: dict[str, Any]) -> dict[str, Any]:
         "cost_charts": [(each, Markup(cost_chart(each, f"cost-{each.key}"))) for each in surfaces],
         "defended": any(each.defense != "none" for each in surfaces),
         "defense_charts": _defense_charts(told["defenses"]),
-        "certified_chart": Markup(certified_chart(told["certified"], "certified-accuracy")) if told["certified"] else "",
+        "certified_chart": Markup(certified_chart(told["certified"], "certified-accuracy"))
+        if told["certified"]
+        else "",
     }
 
 
