@@ -50,9 +50,12 @@ class Asker:
         self.contrasts = contrasts(classes) if self.view.kind == "probs" else torch.eye(classes, dtype=torch.float64)
         self.outputs = len(self.contrasts)
         self.d = self.spec.features
+        self.explained = self.view.explanation == "gradient"
         self.eps = float(torch.finfo(self.spec.dtype).eps)
         self.steepest = 0.0
         """The largest gradient seen: what the rounding error of gradients is relative to."""
+        self.blur = 0.0
+        """How far off gradients are beyond that, where they had to be made from differences of values."""
 
     def room(self, rows: int) -> int:
         """How many of `rows` questions the budget still allows."""
@@ -72,7 +75,7 @@ class Asker:
     def read(self, answer: Answer) -> Pieces:
         """The contrasts of an answer."""
         shown = (answer.logits if self.view.kind == "logits" else answer.probs).double()
-        slopes = answer.gradients.double().flatten(2) if self.view.explanation else None
+        slopes = answer.gradients.double().flatten(2) if self.explained else None
         usable = torch.ones(len(shown), dtype=torch.bool)
         if self.view.kind == "probs":
             usable = shown.amin(1) > torch.finfo(self.spec.dtype).tiny / self.eps

@@ -1,7 +1,7 @@
 """Where a piecewise linear function bends along a segment, by intersecting known pieces instead of bisecting.
 
-Two known pieces predict where they meet. One question at that point settles the matter: if the function passes through
-it, the pieces are neighbours and the bend is found; if not, the answer splits the gap, mostly by a cell not seen
+Two known pieces predict where they meet. A question beside that point shows whether a piece really reaches it: if so,
+the pieces are taken for neighbours and the bend is found; if not, the answer splits the gap, mostly by a cell not seen
 before. With several outputs even that question is saved: one hidden unit bends them all by a matrix of rank one, two
 units by a matrix of rank two. All open gaps are asked in one batch.
 """
@@ -59,6 +59,7 @@ def search(
     *,
     resolution: float,
     room: Callable[[int], int] = lambda wanted: wanted,
+    believe: float = 1.0,
     max_rounds: int = 200,
 ) -> Bends:
     """All bends between the first and the last of the `known` points.
@@ -72,9 +73,10 @@ def search(
         along: [k], turns a gradient into a slope.
         resolution: the least distance between two positions, relative to 1 + |t|.
         room: how many of so many questions the budget still allows.
+        believe: a prediction that held on one side is believed where fewer bends than this are expected; 0: never.
         max_rounds: how often to ask at most.
     """
-    chart = _Chart(known, along, resolution)
+    chart = _Chart(known, along, resolution, believe)
     rounds = 0
     while rounds < max_rounds:
         chart.settle()
@@ -97,15 +99,15 @@ class _Gap(IntEnum):
 class _Chart:
     """What is known of the segment. Gap i lies between points i and i + 1; the last point has none."""
 
-    def __init__(self, known: Trace, along: Tensor, resolution: float) -> None:
-        self.trace, self.along, self.resolution = known, along, resolution
+    def __init__(self, known: Trace, along: Tensor, resolution: float, believe: float) -> None:
+        self.trace, self.along, self.resolution, self.believe = known, along, resolution, believe
         self.per_slope = float(along.norm()) / len(along) ** 0.5  # rounding errors of components are independent
         self.state = torch.full((len(known.t),), _Gap.OPEN)
         self.state[-1] = _Gap.SAME
         self.bracket = torch.zeros_like(known.t)
         """Below this width a gap holds the bend that was predicted for it."""
         # where all jumps share one direction of the outputs, as with a single output, rank one proves nothing
-        self.rank_tells = known.f.shape[1] > 1 and not bool(self._rank_one(self._open()).all())
+        self.rank_tells = ~self._rank_one(self._open()).all()
 
     def settle(self) -> None:
         """Closes what can be closed without a question."""
@@ -123,17 +125,41 @@ class _Chart:
             self.state[gaps[met]] = _Gap.KINK
 
     def plan(self) -> tuple[Tensor, Tensor]:
-        """The open gaps and where to ask in each: where its pieces meet, then just beyond, else in the middle."""
+        """The open gaps and where to ask in each.
+
+        Gaps whose prediction held on its longer side wait for the others. Then they are believed if few bends are to
+        be expected in them, and asked about the shorter side if not: some of those believed turn out wrong on later
+        lines, but mending them costs less than asking about all.
+        """
         gaps = self._open()
+        t, half = self._next(gaps)
+        if not bool(half.all()):
+            return gaps[~half], t[~half]
+        believed = self._expected(gaps) < self.believe
+        self.state[gaps[believed]] = _Gap.KINK
+        return gaps[~believed], t[~believed]
+
+    def _next(self, gaps: Tensor) -> tuple[Tensor, Tensor]:
+        """Where to ask: beside the point where the pieces meet, else in the middle; and which held on one side."""
         meet, _, noise = self._meeting(gaps)
         left, right = self.trace.t[gaps], self.trace.t[gaps + 1]
         bend = ((self.trace.g[gaps + 1] - self.trace.g[gaps]) @ self.along).norm(dim=1)
-        margin = torch.maximum(2 * noise / bend, self._finest(gaps))  # how far the prediction may be off
-        meet = torch.where((right - meet).abs() <= margin, right - 2 * margin, meet)
-        meet = torch.where((meet - left).abs() <= margin, left + 2 * margin, meet)
-        telling = (margin < 0.02 * (right - left)) & (meet > left) & (meet < right)
-        self.bracket[gaps] = torch.where(telling, 4 * margin, 0.0)
-        return gaps, torch.where(telling, meet, _middle(left, right))
+        error = 2 * noise / bend  # how far the prediction may be off
+        margin = torch.maximum(torch.maximum(error, self._finest(gaps)), self.bracket[gaps] / 4)
+        ahead, behind = right - meet, meet - left
+        predicted = (error < 0.02 * (right - left)) & (margin < 0.2 * (right - left)) & (ahead > 0) & (behind > 0)
+        t = torch.where(ahead > behind, meet + margin, meet - margin)
+        t = torch.where(ahead <= 2 * margin, right - 2 * margin, torch.where(behind <= 2 * margin, left + 2 * margin, t))
+        half = predicted & (self.bracket[gaps] > 0) & (torch.minimum(ahead, behind) <= 2 * margin)
+        # where rank tells, a gap still open holds two bends or more: the point is as good as any, but proves nothing
+        self.bracket[gaps] = torch.where(predicted & ~self.rank_tells, 4 * margin, 0.0)
+        return torch.where(predicted, t, _middle(left, right)), half
+
+    def _expected(self, gaps: Tensor) -> Tensor:
+        """How many bends to expect in each gap if they are as dense there as elsewhere, measured by angle."""
+        angle = torch.atan(self.trace.t)
+        bends = (self.state == _Gap.KINK).sum() + len(gaps)
+        return bends * (angle[gaps + 1] - angle[gaps]) / (angle[-1] - angle[0])
 
     def insert(self, gaps: Tensor, answer: Trace) -> None:
         """Splits each gap at its answer. The half that still lies between the two pieces keeps their prediction."""

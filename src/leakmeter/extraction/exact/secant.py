@@ -1,97 +1,54 @@
-"""Our reconstruction from gradients: a linear piece at a start point, then every bend on the way to far points.
-
-Each far point costs one query. Where the copy already predicts it, nothing more is asked; where it surprises, a unit
-is missing between the start and the point, and the line to it is searched for what the copy does not yet explain. So
-units of earlier lines cost nothing on later ones, and a bend taken for one unit that was two is put right.
-"""
+"""Our reconstruction from gradients: one query for the piece at the start, then bends by intersecting pieces."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from leakmeter.errors import Inconclusive
 from leakmeter.extraction.exact.asking import Asker, Pieces
-from leakmeter.extraction.exact.line import Line, SaturatedError
+from leakmeter.extraction.exact.kinks import Trace, search
+from leakmeter.extraction.exact.line import Line
 from leakmeter.extraction.exact.network import OneHidden
-from leakmeter.extraction.exact.probes import far_points, start_points
-from leakmeter.seeds import stream
-
-_CANDIDATES = 8
-_HALVINGS = 12
 
 
-@dataclass
-class Findings:
-    """The copy and how far it can be trusted."""
-
-    network: OneHidden
-    rounds: int = 1
-    lines: int = 0
-    """Segments searched."""
-    quiet: int = 0
-    """Far points in a row that the copy predicted before they were asked."""
-    exhausted: bool = False
-    """The budget ended before the search did."""
-
-
-def reconstruct(asker: Asker, *, seed: int, patience: int, max_lines: int) -> Findings:
-    """Grows a copy until `patience` far points in a row hold no surprise, or lines or budget run out."""
-    generator = stream(seed, "exact")
-    start, network = _begin(asker, generator)
-    found = Findings(network)
-    while found.quiet < patience and found.lines < max_lines:
-        # few at first: what the first lines teach explains most later points
-        batch = asker.room(min(max(2, 2 * found.quiet), patience - found.quiet))
-        if batch == 0:
-            found.exhausted = True
-            break
-        points = far_points(start, asker.spec, batch, generator)
-        answer = asker.ask(points)
-        found.rounds += 1
-        step = 1 if asker.spec.width is not None else 2  # in open space points come in opposite pairs
-        for i in range(0, batch, step):
-            _visit(asker, found, start, points[i : i + step], answer[i : i + step])
-    return found
-
-
-def _begin(asker: Asker, generator: torch.Generator) -> tuple[Tensor, OneHidden]:
-    """The linear piece at a start point: of several candidates the one whose probabilities are easiest to read."""
-    wanted = 1 if asker.view.kind == "logits" else _CANDIDATES
-    points = asker.rounded(start_points(asker.spec, max(1, asker.room(wanted)), generator))
-    answer = asker.ask(points)
-    best = int(answer.size.argmin())
-    if not bool(answer.usable[best]):
-        raise Inconclusive("the victim's probabilities are 0 wherever it was asked; ask through a logits view")
+def first_piece(asker: Asker, start: Tensor, answer: Pieces) -> OneHidden:
+    """The linear piece at the start, which its answer shows."""
     assert answer.gradients is not None
-    return points[best], OneHidden(points[best], answer.values[best], answer.gradients[best])
+    return OneHidden(start, answer.values[0], answer.gradients[0])
 
 
-def _visit(
-    asker: Asker, found: Findings, start: Tensor, points: Tensor, answer: Pieces, halvings: int = _HALVINGS
-) -> None:
-    """Learns what lies between the start and far points, or less far where probabilities cannot be read there."""
-    if bool(answer.usable.all()):
-        line = Line(asker, found.network, start, points[0])
-        ends = line.ends(answer)
-        if line.explained(ends):
-            found.quiet += len(points)
-            return
-        found.quiet = 0
-        found.lines += 1
-        try:
-            bends = line.bends(ends)
-        except SaturatedError:
-            answer = answer.spoiled()
-        else:
-            found.rounds += bends.rounds
-            line.learn(bends)
-            return
-    for point, one in zip(points, answer.rows(), strict=True):
-        if bool(one.usable):
-            _visit(asker, found, start, point[None], one, halvings)
-        elif halvings > 0 and asker.room(1):
-            nearer = ((start + point) / 2)[None]
-            _visit(asker, found, start, nearer, asker.ask(nearer), halvings - 1)
+class GradientLine(Line):
+    """A line on which values and gradients are shown."""
+
+    def explained(self) -> bool:
+        """Whether the copy predicted values and gradients at the far points."""
+        ends = self._trace(self.far, self.answer)
+        g, f = ends.g.flatten(1).norm(dim=1), ends.f.norm(dim=1)
+        return bool(((g <= ends.g_noise) & (f <= ends.f_noise)).all())
+
+    def explore(self) -> int:
+        """Every bend is a unit, every jump its weights."""
+        ends = self._trace(self.far, self.answer)
+        start = Trace(0 * ends.t, 0 * ends.f, 0 * ends.g, 0 * ends.f_noise, ends.g_noise)[:1]
+        known = start.join(ends)
+        known = known[torch.argsort(known.t)]
+        bends = search(
+            lambda t: self._trace(t, self.ask(t)),
+            known,
+            self.along,
+            resolution=8 * self.asker.eps,
+            room=self.asker.room,
+        )
+        self.learn(bends.t, bends.jump)
+        return bends.rounds
+
+    def _trace(self, t: Tensor, answer: Pieces) -> Trace:
+        """The answers less the copy's, moved from the rounded points the victim saw onto the line."""
+        assert answer.gradients is not None
+        ideal = self.at(t)
+        x = self.asker.rounded(ideal)
+        values, gradients = self.network.pieces(x)
+        g = answer.gradients - gradients
+        f = answer.values - values + torch.einsum("ncd,nd->nc", g, ideal - x)
+        g_noise = torch.full_like(t, self.noise * self.asker.steepest)
+        return Trace(t, f, g, self.value_noise(x, answer), g_noise)

@@ -1,0 +1,106 @@
+"""Grows a copy outwards from a start point until far points no longer surprise it.
+
+Each far point costs one query. Where the copy already predicts it, nothing more is asked; where it surprises, a unit
+is missing between the start and the point, and the line to it is searched for what the copy does not yet explain. So
+units of earlier lines cost nothing on later ones, and a bend taken for one unit that was two is put right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from leakmeter.errors import Inconclusive
+from leakmeter.extraction.exact.asking import Asker, Pieces
+from leakmeter.extraction.exact.line import Line, SaturatedError
+from leakmeter.extraction.exact.network import OneHidden
+from leakmeter.extraction.exact.probes import far_points, start_points
+from leakmeter.seeds import stream
+
+_CANDIDATES = 8
+_HALVINGS = 12
+
+
+@dataclass
+class Findings:
+    """The copy and how far it can be trusted."""
+
+    network: OneHidden
+    rounds: int = 1
+    """Batches of questions asked."""
+    lines: int = 0
+    """Lines searched."""
+    quiet: int = 0
+    """Far points in a row that the copy predicted before they were asked."""
+    exhausted: bool = False
+    """The budget ended before the search did."""
+
+
+FirstPiece = Callable[[Asker, Tensor, Pieces], OneHidden]
+
+
+def reconstruct(
+    asker: Asker, first_piece: FirstPiece, line: type[Line], *, seed: int, patience: int, max_lines: int
+) -> Findings:
+    """Ends when `patience` far points in a row held no surprise, or after `max_lines`, or with the budget."""
+    generator = stream(seed, "exact")
+    start, answer = _begin(asker, generator)
+    found = Findings(first_piece(asker, start, answer))
+    while found.quiet < patience and found.lines < max_lines:
+        # few at first: what the first lines teach explains most later points
+        batch = asker.room(min(max(2, 2 * found.quiet), patience - found.quiet))
+        if batch == 0:
+            break
+        points = far_points(start, asker.spec, batch, generator, exact=asker.explained)
+        answer = asker.ask(points)
+        found.rounds += 1
+        step = 1 if asker.spec.width is not None else 2  # in open space points come in opposite pairs
+        for i in range(0, batch, step):
+            _visit(asker, line, found, start, points[i : i + step], answer[i : i + step])
+    found.exhausted = found.quiet < patience and asker.room(1) == 0
+    return found
+
+
+def _begin(asker: Asker, generator: torch.Generator) -> tuple[Tensor, Pieces]:
+    """A start point with its answer: of several candidates the one whose probabilities are easiest to read."""
+    wanted = 1 if asker.view.kind == "logits" else _CANDIDATES
+    points = asker.rounded(start_points(asker.spec, max(1, asker.room(wanted)), generator))
+    answer = asker.ask(points)
+    best = int(answer.size.argmin())
+    if not bool(answer.usable[best]):
+        raise Inconclusive("the victim's probabilities are 0 wherever it was asked; ask through a logits view")
+    return points[best], answer[best : best + 1]
+
+
+def _visit(
+    asker: Asker,
+    line: type[Line],
+    found: Findings,
+    start: Tensor,
+    points: Tensor,
+    answer: Pieces,
+    halvings: int = _HALVINGS,
+) -> None:
+    """Learns what lies between the start and far points, or less far where probabilities cannot be read there."""
+    if bool(answer.usable.all()):
+        way = line(asker, found.network, start, points[0], answer)
+        if way.explained():
+            found.quiet += len(points)
+            return
+        found.quiet = 0
+        found.lines += 1
+        try:
+            found.rounds += way.explore()
+        except SaturatedError:
+            answer = answer.spoiled()
+        else:
+            return
+    for point, one in zip(points, answer.rows(), strict=True):
+        if bool(one.usable):
+            _visit(asker, line, found, start, point[None], one, halvings)
+        elif halvings > 0 and asker.room(1):
+            nearer = ((start + point) / 2)[None]
+            _visit(asker, line, found, start, nearer, asker.ask(nearer), halvings - 1)
