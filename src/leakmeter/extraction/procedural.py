@@ -27,7 +27,7 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive, stream
 from leakmeter.training.loop import Batch, Loss, Recipe, fit
 
-GREY = {"strokes": 0.6, "blobs": 0.3, "silhouettes": 0.1}
+GREY = {"strokes": 0.5, "blobs": 0.35, "silhouettes": 0.15}
 COLOUR = {"leaves": 0.7, "textures": 0.15, "blobs": 0.15}
 
 
@@ -52,8 +52,8 @@ class Procedural(Attack):
     """Strength of the small turns, shifts and zooms under which an answer is taken to stay the same; 0: none."""
     lessons: int = Field(default=30_000, ge=0)
     """Fresh pictures on which the committee teaches the final student; 0: the first member is the copy."""
-    learn: Recipe = Recipe(steps=1200, batch=200, lr=3e-3, schedule="cyclic")
-    teach: Recipe = Recipe(steps=2500, batch=200, lr=3e-3, schedule="cyclic")
+    learn: Recipe = Recipe(steps=2000, batch=64, lr=3e-3, schedule="cyclic")
+    teach: Recipe = Recipe(steps=4000, batch=64, lr=3e-3, schedule="cyclic")
 
     def run(self, oracle: Oracle, job: Job) -> nn.Module:
         """One fresh student for each stop, from everything asked up to there."""

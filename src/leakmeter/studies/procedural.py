@@ -1,4 +1,4 @@
-"""What drawn queries are worth: the procedural attack by view and student, beside real pools of the same size."""
+"""What drawn queries are worth: the procedural attack by view and student, beside DFME and pools of real data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leakmeter.studies.record import Record
 
 
 class Arm(NamedTuple):
-    """One row of the table: an attack on LeNet, the stops, and the least share of the victim's accuracy we aim at."""
+    """One attack on one victim; `aims` holds the stops and the least share of the victim's accuracy we aim at."""
 
     name: str
     dataset: str
@@ -22,26 +22,40 @@ class Arm(NamedTuple):
     options: dict[str, Any]
 
 
-OTHER_STUDENT = "codfe-substitute"
-UNRELATED = {"mnist": "fashion-mnist", "fashion-mnist": "mnist"}
+VICTIMS = {"mnist": "lenet", "fashion-mnist": "lenet", "cifar10": "small-conv"}
+UNRELATED = {"mnist": "fashion-mnist", "fashion-mnist": "mnist", "cifar10": "svhn"}
+OTHER_STUDENT = {"student": "codfe-substitute"}
+COLOUR_STUDENT = {"student": "small-conv"}
+LENET_DFME = {
+    "batch": 64,
+    "width": 16,
+    "student_optimizer": "adam",
+    "student_lr": 2e-3,
+    "generator_lr": 1e-3,
+    "replays": 15,
+}
 
-
-def arms(dataset: str) -> list[Arm]:
-    """The rows for one dataset: ours first, then what having data is worth."""
-    mnist = dataset == "mnist"
-    probs: dict[int, float | None] = {500: 0.97, 2000: 0.99} if mnist else {5000: 0.90, 20_000: 0.955}
-    labels: dict[int, float | None] = {5000: 0.975, 20_000: 0.99} if mnist else {20_000: 0.85}
-    other: dict[int, float | None] = {5000: 0.985} if mnist else {20_000: 0.93}
-    ours = [
-        Arm("procedural-probs", dataset, "procedural", "probs", probs, {}),
-        Arm("procedural-labels", dataset, "procedural", "labels", labels, {}),
-        Arm("procedural-probs-other-student", dataset, "procedural", "probs", other, {"student": OTHER_STUDENT}),
-    ]
-    pools = {"own-data": dataset, "unrelated-data": UNRELATED[dataset], "gaussian": "gaussian"}
-    return ours + [
-        Arm(f"{name}-probs", dataset, "surrogate", "probs", dict.fromkeys(probs), {"pool": pool})
-        for name, pool in pools.items()
-    ]
+# In the order of what matters most: a study that is stopped early has the rows at the top.
+ARMS = [
+    Arm("procedural-probs", "mnist", "procedural", "probs", {500: 0.97, 2000: 0.99}, {}),
+    Arm("procedural-probs", "fashion-mnist", "procedural", "probs", {5000: 0.90, 20_000: 0.955}, {}),
+    Arm("procedural-labels", "mnist", "procedural", "labels", {5000: 0.975, 20_000: 0.99}, {}),
+    Arm("procedural-labels", "fashion-mnist", "procedural", "labels", {20_000: 0.85}, {}),
+    Arm("procedural-other-student", "mnist", "procedural", "probs", {5000: 0.985}, OTHER_STUDENT),
+    Arm("procedural-other-student", "fashion-mnist", "procedural", "probs", {20_000: 0.93}, OTHER_STUDENT),
+    *(
+        Arm(name, dataset, "surrogate", "probs", dict.fromkeys(stops), {"pool": pool})
+        for dataset, stops in (("mnist", (500, 2000)), ("fashion-mnist", (5000, 20_000)))
+        for name, pool in (("own-data", dataset), ("unrelated-data", UNRELATED[dataset]), ("gaussian", "gaussian"))
+    ),
+    Arm("dfme-100k", "mnist", "dfme", "probs", {100_000: 0.88}, LENET_DFME),
+    Arm("dfme-100k", "fashion-mnist", "dfme", "probs", {100_000: None}, LENET_DFME),
+    Arm("procedural-probs", "cifar10", "procedural", "probs", {50_000: 0.80}, COLOUR_STUDENT),
+    Arm("own-data", "cifar10", "surrogate", "probs", {20_000: None}, COLOUR_STUDENT | {"pool": "cifar10"}),
+    Arm("unrelated-data", "cifar10", "surrogate", "probs", {8000: None}, COLOUR_STUDENT | {"pool": "svhn"}),
+    Arm("dfme-50k", "cifar10", "dfme", "probs", {50_000: None}, COLOUR_STUDENT),
+    Arm("dfme-1m", "mnist", "dfme", "probs", {1_000_000: 0.96}, LENET_DFME),
+]
 
 
 def main(
@@ -57,42 +71,38 @@ def main(
     """Share of the victim's accuracy at each number of queries, over seeds, with the aim beside it."""
     command = f"leakmeter study procedural --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
     bench = Bench(data_dir, device, progress, quick)
-    record = Record(out, "procedural", command, {"victim": "lenet", "student": "lenet unless said"})
-    rows = [arm for dataset in UNRELATED for arm in arms(dataset)]
-    for arm in rows:
+    record = Record(out, "procedural", command, {"victims": VICTIMS, "student": "as the victim unless said"})
+    for arm in ARMS[:2] if quick else ARMS:
         for number in range(seed, seed + seeds):
             record.cell(f"{arm.dataset}/{arm.name}/seed{number}", partial(_cell, bench, arm, number))
-    return record.write(summary=[_summary(record, arm, range(seed, seed + seeds)) for arm in rows])
+        record.write(summary=[row for arm in ARMS if (row := _summary(record, arm))["rows"]])
+    return record.content
 
 
 def _cell(bench: Bench, arm: Arm, seed: int) -> dict[str, Any]:
-    options = dict(arm.options)
-    stops = list(arm.aims)
+    options, stops = dict(arm.options), list(arm.aims)
     if bench.quick:
-        stops = [200]
-        options |= _QUICK[arm.attack]
+        stops, options = [200], options | _QUICK
     if arm.attack == "surrogate":
         options["data_dir"] = bench.data_dir
-    victim = bench.victim(arm.dataset, "lenet", seed)
+    victim = bench.victim(arm.dataset, VICTIMS[arm.dataset], seed)
     return bench.copy(arm.attack, victim, arm.dataset, view=arm.view, stops=stops, seed=seed, **options)
 
 
 _SHORT = {"steps": 60, "batch": 100, "lr": 3e-3, "schedule": "cyclic"}
-_QUICK: dict[str, dict[str, Any]] = {
-    "procedural": {"committee": 2, "lessons": 500, "learn": _SHORT, "teach": _SHORT},
-    "surrogate": {"recipe": _SHORT},
-}
+_QUICK = {"committee": 2, "lessons": 500, "learn": _SHORT, "teach": _SHORT}
 
 
-def _summary(record: Record, arm: Arm, seeds: range) -> dict[str, Any]:
-    cells = [record.content["cells"][f"{arm.dataset}/{arm.name}/seed{number}"] for number in seeds]
+def _summary(record: Record, arm: Arm) -> dict[str, Any]:
+    prefix = f"{arm.dataset}/{arm.name}/"
+    cells = [cell for key, cell in record.content["cells"].items() if key.startswith(prefix)]
     rows = []
     for queries, aim in arm.aims.items():
-        if queries <= cells[0]["curve"][-1]["queries"]:
-            share = over_seeds([at(cell, queries)["accuracy_over_victim"] for cell in cells])
-            fidelity = over_seeds([at(cell, queries)["fidelity"] for cell in cells])
+        points = [at(cell, queries) for cell in cells]
+        if points:
+            share = over_seeds([point["accuracy_over_victim"] for point in points])
+            fidelity = over_seeds([point["fidelity"] for point in points])
             met = None if aim is None else share["mean"] >= aim
-            rows.append(
-                {"queries": queries, "accuracy_over_victim": share, "fidelity": fidelity, "aim": aim, "met": met}
-            )
+            row = {"queries": queries, "accuracy_over_victim": share, "fidelity": fidelity, "aim": aim, "met": met}
+            rows.append(row)
     return {"dataset": arm.dataset, "arm": arm.name, "view": arm.view, "rows": rows}
