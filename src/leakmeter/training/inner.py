@@ -33,7 +33,8 @@ class Adversarial(Technique):
         x, step = start, 2.5 * self.eps / self.steps
         with evaluating(model), torch.enable_grad():
             for _ in range(self.steps):
-                x = x.detach().requires_grad_()
+                x.requires_grad_()
                 (gradient,) = torch.autograd.grad(objective(model(x)), x)
-                x = ball.project(x.detach() + step * ball.steepest(gradient))
-        return x.detach()
+                x = x.detach()
+                x = ball.project(x + step * ball.steepest(gradient, x))
+        return x
