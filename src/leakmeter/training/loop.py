@@ -194,6 +194,7 @@ def _state(
         "order_generator": batches.generator.get_state(),
         "draws": draws.get_state(),
         "global": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state(draws.device) if draws.device.type == "cuda" else None,
     }
 
 
@@ -213,4 +214,6 @@ def _restore(
     batches.generator.set_state(state["order_generator"])  # type: ignore[arg-type]
     draws.set_state(state["draws"])  # type: ignore[arg-type]
     torch.set_rng_state(state["global"])  # type: ignore[arg-type]
+    if draws.device.type == "cuda":
+        torch.cuda.set_rng_state(state["cuda"], draws.device)  # type: ignore[arg-type]
     return int(state["step"])  # type: ignore[call-overload,no-any-return]
