@@ -151,4 +151,5 @@ def _checksum(payload: bytes) -> bytes:
 
 def on_cpu(columns: dict[str, Tensor]) -> dict[str, Tensor]:
     """Ordinary tensors in main memory: ones made in inference mode cannot take part in an attack's training."""
-    return {name: column.detach().cpu().clone() for name, column in columns.items()}
+    ordinary = {name: column.clone() if column.is_inference() else column for name, column in columns.items()}
+    return {name: column.detach().cpu() for name, column in ordinary.items()}

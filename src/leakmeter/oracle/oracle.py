@@ -149,8 +149,7 @@ class Oracle:
         with torch.inference_mode():
             # The victim gets a copy: one that works in place must not change the attacker's queries.
             outputs = _checked(responder.respond(x.clone(), noise), len(x), responder.spec)
-            columns = present(view, outputs, responder.spec.outputs)
-        columns = on_cpu(columns)
+        columns = on_cpu(present(view, outputs, responder.spec.outputs))
         if view.explanation is not None:
             columns["gradients"] = explain(view, responder, x, columns, noise).cpu()
             if not torch.isfinite(columns["gradients"]).all():
