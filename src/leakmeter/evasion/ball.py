@@ -86,10 +86,11 @@ class L2Ball:
 
     def sample(self, generator: torch.Generator) -> Tensor:
         """One uniform point of each ball, moved into the box."""
-        direction = torch.empty_like(self.center).normal_(generator=generator)
-        unit = self.center.new_empty(len(self.center)).uniform_(generator=generator)
-        radius = self.eps * unit.pow(1 / self.center[0].numel())
-        return self.project(self.center + direction * (column(radius, direction) / lengths(direction)))
+        n, d = len(self.center), self.center[0].numel()
+        # Two coordinates left off a random direction of two more dimensions: uniform in the ball, from one draw.
+        direction = self.center.new_empty(n, d + 2).normal_(generator=generator)
+        offset = (direction / lengths(direction))[:, :d]
+        return self.project(self.center + self.eps * offset.view_as(self.center))
 
     def distance(self, x: Tensor) -> Tensor:
         """How far each row is from its centre, in double precision."""

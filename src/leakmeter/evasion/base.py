@@ -105,19 +105,20 @@ def evade(
     if isinstance(model, Oracle):
         low, high = model.spec.low, model.spec.high
     _check_shapes(x, y)
-    x = access.admit(x.detach().clone())
-    box = Box.around(x, low, high)
-    x = box.admit(x)
-    ball = BALLS[norm].around(x, math.inf if eps is None else eps, box)
-    spent = access.spent()
-    with access.opened(), private_randomness(derive(seed, "evade"), x.device):
-        look = access.look(x)
-        goal = aim(y.to(x.device), target, look.logits, look.classes)
-        problem = Problem(access, x, goal, ball, seed, progress)
-        candidates = Candidates(x) if eps == 0 else attack.run(problem)
-    examples = settle(ball, candidates.examples)
-    with access.opened(), private_randomness(derive(seed, "measure"), x.device):
-        success = goal.reached(access.judge(examples))
+    with access.opened():
+        x, y = access.admit(x.detach().clone()), y.clone()
+        box = Box.around(x, low, high)
+        x = box.admit(x)
+        ball = BALLS[norm].around(x, math.inf if eps is None else eps, box)
+        before = access.spent()
+        with private_randomness(derive(seed, "evade"), x.device):
+            look = access.look(x)
+            goal = aim(y.to(x.device), target, look.logits, look.classes)
+            candidates = Candidates(x) if eps == 0 else attack.run(Problem(access, x, goal, ball, seed, progress))
+        examples = settle(ball, candidates.examples)
+        spent = access.spent() - before
+        with private_randomness(derive(seed, "measure"), x.device):
+            success = goal.reached(access.judge(examples))
     return Evasion(
         attack=name,
         norm=norm,
@@ -126,7 +127,7 @@ def evade(
         success=success,
         distance=ball.distance(examples),
         reasons=_reasons(candidates, success, ball, norm),
-        queries=access.spent() - spent,
+        queries=spent,
     )
 
 

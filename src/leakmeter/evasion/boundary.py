@@ -22,7 +22,7 @@ from leakmeter.seeds import stream
 _PROBE_EVERY = 10  # steps between two looks at the sideways move alone
 _SIDEWAYS_RATE, _SIDEWAYS_GAIN = 0.35, 0.3  # the success rate that a length is steered to, and how fast
 _INWARDS_RATE, _INWARDS_GAIN = 0.2, 0.1
-_CHECKS, _PROGRESS = 20, 0.999  # looks at whether an example still comes nearer, and what counts as not
+_LOOK_EVERY, _SETTLED = 250, 0.999  # an example is left where so many steps leave this much of its distance
 
 
 class Boundary(DecisionAttack):
@@ -58,10 +58,9 @@ class Boundary(DecisionAttack):
     def _walk(self, problem: Problem[Labels], nearest: Nearest) -> None:
         walk = _Walk(problem, nearest, self.sideways, self.inwards)
         directions = stream(problem.seed, "boundary", device=problem.x.device)
-        every = max(1, self.steps // _CHECKS)
         with problem.progress.task("walking", self.steps) as task:
             for step in range(self.steps):
-                if step % every == 0:
+                if step % _LOOK_EVERY == 0:
                     walk.drop_the_settled()
                 if len(walk.rows) == 0:
                     break
@@ -112,7 +111,7 @@ class _Walk:
 
     def drop_the_settled(self) -> None:
         """Lets go of examples that hardly came nearer since the last look."""
-        going = self.distance < _PROGRESS * self.before
+        going = self.distance < _SETTLED * self.before
         if not bool(going.all()):
             for name in ("rows", "x", "offset", "distance", "sideways", "inwards"):
                 setattr(self, name, getattr(self, name)[going])

@@ -36,7 +36,7 @@ class CarliniWagner(GradientAttack):
     steps: int = Field(default=1000, ge=1)
     """Gradient steps a round, at most."""
     rate: float = Field(default=0.01, gt=0)
-    """Adam's first step, in units of the input; it shrinks to a hundredth within a round."""
+    """Adam's first step, in units of the input; it shrinks to nothing within a round."""
     c: float = Field(default=1.0, gt=0)
     """The first c; ten times as much after a failure, a tenth after a success, then between the two."""
     confidence: float = Field(default=0.0, ge=0)
@@ -83,7 +83,7 @@ class CarliniWagner(GradientAttack):
         return margin(logits, goal).clamp_max(self.confidence)
 
     def _rate(self, step: int) -> float:
-        return self.rate * math.pow(0.01, step / self.steps)
+        return self.rate * (1 - step / self.steps)
 
 
 class _Search:
