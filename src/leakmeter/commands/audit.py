@@ -12,7 +12,7 @@ from leakmeter.commands import options
 
 def demo(out: options.Out = Path("runs"), display: options.Display = None) -> None:
     """A whole small audit on embedded data."""
-    from leakmeter.audit import audit as run_audit
+    from leakmeter.flow import audit as run_audit
     from leakmeter.demo import PLAN
 
     options.conclude(run_audit(PLAN, out=out, progress=options.display(display)))
@@ -42,7 +42,7 @@ def audit(
     display: options.Display = None,
 ) -> None:
     """Audits a model: attacks it, judges the copies, writes a report. Only audit models you own or may test."""
-    from leakmeter.audit import audit as run_audit
+    from leakmeter.flow import audit as run_audit
     from leakmeter.plan import make_plan
 
     flags: dict[str, Any] = {
@@ -86,7 +86,7 @@ def extract(
     display: options.Display = None,
 ) -> None:
     """Copies a model with one attack and writes a full run directory."""
-    from leakmeter.audit import audit as run_audit
+    from leakmeter.flow import audit as run_audit
     from leakmeter.plan import make_plan
 
     flags: dict[str, Any] = {

@@ -33,7 +33,8 @@ def compare(
     after: Annotated[Path, typer.Argument(help="another")],
 ) -> None:
     """Shows what changed between two audits."""
-    from leakmeter.report.compare import compare_text
+    from leakmeter.report.compare import compare as compare_results
+    from leakmeter.report.compare import comparison_text
     from leakmeter.results import AuditResult
 
-    typer.echo(compare_text(AuditResult.read(before), AuditResult.read(after)))
+    typer.echo(comparison_text(compare_results(AuditResult.read(before), AuditResult.read(after))))

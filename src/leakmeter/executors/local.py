@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -38,7 +40,12 @@ class LocalExecutor:
     def _run_once(self, plan: Plan, left: dict[str, Cell], folder: Path, done: Callable[[CellResult], None]) -> None:
         content = plan.model_dump_json()
         # Spawned, not forked: torch's threads do not survive a fork.
-        pool = ProcessPoolExecutor(min(self.jobs, len(left)), mp_context=get_context("spawn"))
+        pool = ProcessPoolExecutor(
+            min(self.jobs, len(left)),
+            mp_context=get_context("spawn"),
+            initializer=_end_with_parent,
+            initargs=(os.getpid(),),
+        )
         try:
             waiting: dict[Future[str], str] = {
                 pool.submit(work, content, cell.model_dump_json(), str(folder)): cell.id for cell in left.values()
@@ -49,3 +56,14 @@ class LocalExecutor:
                 done(result)
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent(parent: int) -> None:
+    """A killed driver must not leave workers behind that hold its cells: whoever resumes would find them locked."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

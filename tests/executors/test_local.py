@@ -1,0 +1,111 @@
+"""Cells in processes: the bits of a single one; a dead worker costs a retry, a dead driver leaves nobody behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+import leakmeter as lm
+from leakmeter.executors import make_executor
+
+NET = """
+import os
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.net = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+
+    def forward(self, x):
+        in_worker = os.getppid() != int(os.environ["TEST"])
+        if os.environ.get("DIE_ONCE") and in_worker and len(x) > 4 and not os.path.exists("died"):
+            open("died", "w").close()
+            os.kill(os.getpid(), 9)
+        return self.net(x)
+"""
+PLAN = {
+    "victim": {"source": "net.py:Net"},
+    "data": {"name": "digits", "limit": 150},
+    "views": ["probs"],
+    "budget": 60,
+    "stops": [60],
+    "seeds": [0, 1],
+    "attacks": [{"name": "surrogate", "student": "linear", "recipe": {"steps": 20}}],
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "net.py").write_text(NET)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TEST", str(os.getppid()))
+    return tmp_path
+
+
+def weights(run: Path) -> list[dict[str, torch.Tensor]]:
+    return [safetensors.torch.load(path.read_bytes()) for path in sorted(run.glob("cells/*/substitute.safetensors"))]
+
+
+def test_pool_gives_the_bits_of_one_process_even_when_a_worker_dies(shop: Path, monkeypatch) -> None:
+    victim = lm.load_victim("net.py:Net", input_shape=(1, 8, 8), low=0.0, high=1.0)
+    here = lm.audit({**PLAN, "name": "here"}, victim=victim, out="runs")
+    monkeypatch.setenv("DIE_ONCE", "1")
+    pool = lm.audit({**PLAN, "name": "pool"}, out="runs", executor="local:2")
+    assert (shop / "died").exists()
+    assert [cell.curve for cell in here.cells] == [cell.curve for cell in pool.cells]
+    assert [cell.spending for cell in here.cells] == [cell.spending for cell in pool.cells]
+    one, two = (weights(next(shop.glob(f"runs/*-{name}"))) for name in ("here", "pool"))
+    assert len(one) == 2
+    for left, right in zip(one, two, strict=True):
+        assert all(torch.equal(left[key], right[key]) for key in left)
+
+
+def test_killed_driver_leaves_no_worker_and_resumes(shop: Path) -> None:
+    plan = json.loads(json.dumps(PLAN))
+    plan["attacks"][0]["recipe"]["steps"] = 400_000
+    script = (
+        f"import leakmeter as lm\nif __name__ == '__main__':\n    lm.audit({plan!r}, out='runs', executor='local:2')\n"
+    )
+    (shop / "drive.py").write_text(script)
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    driver = subprocess.Popen([sys.executable, "drive.py"], env=env, stderr=subprocess.DEVNULL)
+    wait_for(lambda: len(list(shop.glob("runs/*/cells/*/answers/answers.bin"))) == 2)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    (run,) = shop.glob("runs/*")
+    wait_for(lambda: not locked(run))
+
+
+def locked(run: Path) -> bool:
+    import fcntl
+
+    for lock in run.glob("cells/*/lock"):
+        with lock.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+    return False
+
+
+def wait_for(condition, seconds: float = 90) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("text", ["locl", "local:0", "local:x"])
+def test_unknown_executors_are_refused(text: str) -> None:
+    with pytest.raises(lm.UsageError, match="expected --executor"):
+        make_executor(text)
