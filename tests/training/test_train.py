@@ -130,7 +130,7 @@ def test_the_inner_climb_puts_dropout_back(batch):
 def test_every_technique_learns_and_repeats_itself(digits, name):
     x, y = digits
     options = {"eps": 0.1, "steps": 3} if name in ("madry", "trades") else {}
-    models = [lm.train(name, network(), (x[:1500], y[:1500]), recipe=QUICK, seed=seed, **options) for seed in (0, 0, 1)]
+    models = [lm.train(name, network(), (x[:1500], y[:1500]), recipe=QUICK, seed=seed, **options) for seed in (0, 0)]
     weights = [torch.cat([p.flatten() for p in model.parameters()]) for model in models]
     assert torch.equal(weights[0], weights[1])
     assert not models[0].training
