@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,6 +21,7 @@ from leakmeter.oracle.log import AnswerLog, digest, on_cpu
 from leakmeter.oracle.replay import Paid, Replay
 from leakmeter.oracle.view import View
 from leakmeter.seeds import stream
+from leakmeter.victims.charge import charged_to
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Responder
 
@@ -106,19 +109,36 @@ class Oracle:
         pieces = torch.split(x, responder.batch) if len(x) > responder.batch else (x,)
         topic = f"{account} {view}"
         known = [self._known(piece, account, topic) for piece in pieces]
-        asks = iter(self._reserve(account, view, pieces, known))
+        asks = self._reserve(account, view, pieces, known)
         answers = []
-        for piece, paid in zip(pieces, known, strict=True):
-            ask = next(asks) if paid is None else paid.ask
-            if paid is None or paid.record is None:
-                columns = self._compute(piece, ask, topic, view, responder)
-            else:
-                assert self._log is not None
-                columns = self._log.read(paid.record)
-            with self._lock:
-                self.position = max(self.position, ask)
-            answers.append(Answer(view, self.spec.classes, columns))
+        with self._heard(asks, responder), charged_to(partial(self._charge, account)):
+            for piece, paid in zip(pieces, known, strict=True):
+                ask = asks[0] if paid is None else paid.ask
+                if paid is None or paid.record is None:
+                    columns = self._compute(piece, ask, topic, view, responder)
+                else:
+                    assert self._log is not None
+                    columns = self._log.read(paid.record)
+                if paid is None:
+                    asks.pop(0)
+                with self._lock:
+                    self.position = max(self.position, ask)
+                answers.append(Answer(view, self.spec.classes, columns))
         return Answer.join(answers)
+
+    @contextmanager
+    def _heard(self, asks: list[int], responder: Responder) -> Iterator[None]:
+        """Marks what is left in `asks` when the block fails: a remote victim may have answered it."""
+        try:
+            yield
+        except BaseException:
+            if responder.remote:
+                self.ledger.note_unconfirmed(asks)
+            raise
+
+    def _charge(self, account: str, rows: int) -> None:
+        """Counts rows that are sent again: of the two times one will never be heard."""
+        self.ledger.note_unconfirmed(self.ledger.reserve(account, [rows]))
 
     def _known(self, piece: Tensor, account: str, topic: str) -> Paid | None:
         """What an earlier process paid for this piece."""
