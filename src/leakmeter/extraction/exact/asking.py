@@ -95,4 +95,3 @@ def contrasts(classes: int) -> Tensor:
     for i in range(classes - 1):
         rows[i, i + 1] = -(i + 1)
     return rows / rows.norm(dim=1, keepdim=True)
-

@@ -149,7 +149,9 @@ class _Chart:
         ahead, behind = right - meet, meet - left
         predicted = (error < 0.02 * (right - left)) & (margin < 0.2 * (right - left)) & (ahead > 0) & (behind > 0)
         t = torch.where(ahead > behind, meet + margin, meet - margin)
-        t = torch.where(ahead <= 2 * margin, right - 2 * margin, torch.where(behind <= 2 * margin, left + 2 * margin, t))
+        t = torch.where(
+            ahead <= 2 * margin, right - 2 * margin, torch.where(behind <= 2 * margin, left + 2 * margin, t)
+        )
         half = predicted & (self.bracket[gaps] > 0) & (torch.minimum(ahead, behind) <= 2 * margin)
         # where rank tells, a gap still open holds two bends or more: the point is as good as any, but proves nothing
         self.bracket[gaps] = torch.where(predicted & ~self.rank_tells, 4 * margin, 0.0)

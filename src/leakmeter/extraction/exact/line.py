@@ -48,10 +48,9 @@ class Line(ABC):
             raise SaturatedError
         return answer
 
-    def value_noise(self, x: Tensor, answer: Pieces) -> Tensor:
+    def rounding(self, x: Tensor, answer: Pieces) -> Tensor:
         """How far rounding may have moved the values, [n]: errors of single terms add up like a random walk."""
-        blur = _SLACK * self.asker.blur * (x - self.start).square().mean(1).sqrt()
-        return self.noise * (answer.size + self.asker.steepest * x.square().mean(1).sqrt()) + blur
+        return self.noise * (answer.size + self.asker.steepest * x.square().mean(1).sqrt())
 
     def learn(self, t: Tensor, jumps: Tensor) -> None:
         """Adds a unit, off at the start, for each bend: at t the gradient changes by `jumps` as t rises."""

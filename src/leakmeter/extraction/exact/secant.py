@@ -51,4 +51,4 @@ class GradientLine(Line):
         g = answer.gradients - gradients
         f = answer.values - values + torch.einsum("ncd,nd->nc", g, ideal - x)
         g_noise = torch.full_like(t, self.noise * self.asker.steepest)
-        return Trace(t, f, g, self.value_noise(x, answer), g_noise)
+        return Trace(t, f, g, self.rounding(x, answer), g_noise)

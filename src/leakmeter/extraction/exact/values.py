@@ -6,26 +6,44 @@ bends comes to about (d + 2)(h + 1) values, against the paper's d h log(h / delt
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
 import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.asking import Asker, Pieces
+from leakmeter.extraction.exact.differences import differences
 from leakmeter.extraction.exact.kinks import Trace, search
 from leakmeter.extraction.exact.line import Line
-from leakmeter.extraction.exact.network import OneHidden
-from leakmeter.seeds import stream
+from leakmeter.extraction.exact.network import OneHidden, factor
 
-_TRIES = 6
+_IMPRECISE = 4.0
+"""Cells whose gradient is so many times less precise than the median are measured again where they are wider."""
 
 
 def first_piece(asker: Asker, start: Tensor, answer: Pieces) -> OneHidden:
     """The linear piece at the start by differences: d values, and one to check them."""
     flat = OneHidden(start, answer.values[0], answer.values.new_zeros(asker.outputs, asker.d))
-    gradient = _differences(asker, flat, start, 0 * answer.values[0], width=0.1)
-    if gradient is None:
+    slopes = differences(asker, flat, start, 0 * answer.values[0], width=0.1)
+    if slopes is None:
         return flat
-    asker.steepest = float(gradient.norm())
-    return OneHidden(start, answer.values[0], gradient)
+    asker.steepest, asker.blur = float(slopes.gradient.norm()), slopes.error
+    return OneHidden(start, answer.values[0], slopes.gradient)
+
+
+@dataclass
+class _Cell:
+    """The linear piece of what the copy lacks, through (x, value)."""
+
+    x: Tensor
+    value: Tensor
+    gradient: Tensor
+    error: float
+
+    def at(self, x: Tensor) -> Tensor:
+        return self.value + self.gradient @ (x - self.x)
 
 
 class ValueLine(Line):
@@ -33,8 +51,8 @@ class ValueLine(Line):
 
     def explained(self) -> bool:
         """Whether the copy predicted the values at the far points."""
-        f, f_noise = self._values(self.far, self.answer)
-        return bool((f.norm(dim=1) <= f_noise).all())
+        f, rounding = self._values(self.far, self.answer)
+        return bool((f.norm(dim=1) <= rounding + self._blur(self.far)).all())
 
     def explore(self) -> int:
         """Finds the bends by slopes, then walks outwards from the start and pays for the gradient of each cell."""
@@ -51,82 +69,96 @@ class ValueLine(Line):
             room=lambda wanted: self.asker.room(2 * wanted) // 2,
             believe=0,  # asking costs two values, believing wrongly the gradients of two cells
         )
-        found = [unit for side in (1, -1) for unit in self._walk(bends.t[torch.sign(bends.t) == side], side)]
+        sides = [self._walk(bends.t[torch.sign(bends.t) == side], side) for side in (1, -1)]
+        self._measure_again(sides)
+        found = [self._bend(*pair) for cells in sides for pair in pairwise(cells)]
         if found:
+            self.asker.blur = (self.asker.blur**2 + sum(cell.error**2 for cells in sides for cell in cells)) ** 0.5
             self.learn(torch.stack([t for t, _ in found]), torch.stack([jump for _, jump in found]))
         return bends.rounds + len(found)
 
-    def _walk(self, t: Tensor, side: int) -> list[tuple[Tensor, Tensor]]:
-        """The bends on one side of the start, outwards, each with its jump; fewer where the budget ends."""
+    def _walk(self, t: Tensor, side: int) -> list[_Cell]:
+        """The cells on one side of the start, outwards from the one it lies in; fewer where the budget ends."""
         t = t[torch.argsort(t * side)]
-        apart = torch.diff(t.abs(), prepend=t.new_zeros(1)) > 16 * self._step() * (1 + t.abs())
-        t = t[apart]  # a slope taken across a bend looks like a tiny cell
-        outer = torch.cat([t[1:], (side * (2 * t[-1:].abs() + 1)).clamp(-self.length, self.length)]) if len(t) else t
-        near = t.new_zeros(()), t.new_zeros(self.asker.outputs), t.new_zeros(self.asker.outputs, self.asker.d)
-        found: list[tuple[Tensor, Tensor]] = []
-        for bend, end in zip(t, outer, strict=True):
-            middle = (bend + end) / 2
-            far = self._piece(middle, float(abs(end - bend)))
-            if far is None:
+        # a slope taken across a bend looks like a tiny cell
+        t = t[torch.diff(t.abs(), prepend=t.new_zeros(1)) > 16 * self._step() * (1 + t.abs())]
+        end = (2 * t[-1:].abs() + 1).clamp(max=self.length) * side
+        cells = [_Cell(self.start, t.new_zeros(self.asker.outputs), t.new_zeros(self.asker.outputs, self.asker.d), 0.0)]
+        for bend, following in pairwise(torch.cat([t, end])):
+            width = float(abs(following - bend)) * self._scale()
+            cell = self._cell(self.at((bend + following)[None] / 2)[0], width)
+            if cell is None:
                 break
-            jump = far[1] - near[2]
-            slope = jump @ self.along
-            ahead = far[0] - near[1] - (middle - near[0]) * (near[2] @ self.along)
-            exact = middle - (ahead @ slope) / (slope @ slope)
-            found.append((exact, jump * side))
-            near = middle, *far
-        return found
+            cells.append(cell)
+        return cells
 
-    def _piece(self, t: Tensor, width: float) -> tuple[Tensor, Tensor] | None:
-        """What the copy lacks in the cell around t: value and gradient."""
+    def _bend(self, near: _Cell, far: _Cell) -> tuple[Tensor, Tensor]:
+        """Where on the line two pieces meet, and the jump between them as t rises."""
+        jump = far.gradient - near.gradient
+        slope = jump @ self.along
+        t = -((far.at(self.start) - near.at(self.start)) @ slope) / (slope @ slope)
+        return t, jump * torch.sign(t)
+
+    def _cell(self, x: Tensor, width: float) -> _Cell | None:
+        """The piece around x, which is about as far as `width` from where its cell ends; None where the budget ends."""
         if self.asker.room(1) == 0:
             return None
-        x = self.at(t[None])
-        value = self.ask(t[None]).values[0] - self.network(x)[0]
-        scale = float(self.along.square().mean().sqrt())
-        gradient = _differences(self.asker, self.network, x[0], value, width * scale)
-        if gradient is None:
+        x = self.asker.rounded(x[None])[0]
+        value = self.asker.ask(x[None]).values[0] - self.network(x[None])[0]
+        slopes = differences(self.asker, self.network, x, value, width)
+        if slopes is None:
             return None
-        self.asker.steepest = max(self.asker.steepest, float((gradient + self.network.pieces(x)[1][0]).norm()))
-        return value, gradient
+        total = slopes.gradient + self.network.pieces(x[None])[1][0]
+        self.asker.steepest = max(self.asker.steepest, float(total.norm()))
+        return _Cell(x, value, slopes.gradient, slopes.error)
+
+    def _measure_again(self, sides: list[list[_Cell]]) -> None:
+        """Measures the least precise cells again, far from all hyperplanes now known roughly: there they are wide."""
+        errors = [cell.error for cells in sides for cell in cells[1:]]
+        found = [self._bend(*pair) for cells in sides for pair in pairwise(cells)]
+        if not found:
+            return
+        t, jumps = (torch.stack(column) for column in zip(*found, strict=True))
+        normals, _, rows = factor(jumps, self.along.expand(len(t), -1), float("inf"))
+        offsets = torch.cat([(self.at(t[rows]) * normals).sum(1), self.network.offsets])
+        normals = torch.cat([normals, self.network.normals])
+        for cells in sides:
+            for i, cell in enumerate(cells[1:], 1):
+                if cell.error > _IMPRECISE * median(errors):
+                    cells[i] = self._wider(cell, normals, offsets) or cell
+
+    def _wider(self, cell: _Cell, normals: Tensor, offsets: Tensor) -> _Cell | None:
+        """The same piece measured where no hyperplane is nearer than half of them are now, if that is more precise."""
+        distance = normals @ cell.x - offsets
+        least = float(distance.abs().median())
+        wanted = torch.sign(distance) * distance.abs().clamp(min=least)
+        move = torch.linalg.lstsq(normals, wanted - distance).solution
+        wide = self._cell(cell.x + move, least)
+        if wide is None or wide.error > cell.error:
+            return None
+        off = float((wide.value - cell.at(wide.x)).norm())
+        return wide if off <= cell.error * float((wide.x - cell.x).norm()) else None
+
+    def _scale(self) -> float:
+        return float(self.along.square().mean().sqrt())
 
     def _step(self) -> float:
+        """Between the two values of a slope, relative to 1 + |t|."""
         return float(self.asker.eps**0.4)
 
     def _values(self, t: Tensor, answer: Pieces) -> tuple[Tensor, Tensor]:
+        """What the copy leaves unexplained, and how far rounding may have moved it."""
         x = self.asker.rounded(self.at(t))
-        return answer.values - self.network(x), self.value_noise(x, answer)
+        return answer.values - self.network(x), self.rounding(x, answer)
+
+    def _blur(self, t: Tensor) -> Tensor:
+        """How far the copy itself may be off, its gradients having been made from differences."""
+        return 8 * self.asker.blur * t.abs() * self._scale()
 
     def _trace(self, t: Tensor, answer: Pieces) -> Trace:
         """Values, and slopes from a second value a small step nearer to the start."""
         step = self._step() * (1 + t.abs()) * torch.sign(t)
-        f, f_noise = self._values(t, answer)
+        f, rounding = self._values(t, answer)
         nearer, _ = self._values(t - step, self.ask(t - step))
         slope = (f - nearer) / step[:, None]
-        return Trace(t, f, slope[:, :, None], f_noise, 2 * f_noise / step.abs())
-
-
-def _differences(asker: Asker, network: OneHidden, x: Tensor, value: Tensor, width: float) -> Tensor | None:
-    """The gradient at x of what the network lacks, by one step along each feature; None where the budget ends.
-
-    Steps begin at a share of the cell's width on the line and shrink until a step in a random direction agrees, which
-    it does only if none of them left the cell. A box is never left.
-    """
-    step = width / 8
-    for attempt in range(_TRIES):
-        if asker.room(asker.d + 1) <= asker.d:
-            return None
-        turn = torch.where(asker.rounded(x[None] + step)[0] >= x + step / 2, step, -step)
-        shares = 0.5 + torch.rand(asker.d, generator=stream(attempt, "check"), dtype=torch.float64)
-        points = asker.rounded(torch.cat([x + torch.diag(turn), (x + turn * shares / asker.d**0.5)[None]]))
-        moved = points - x
-        answer = asker.ask(points)
-        change = answer.values - network(points) - value
-        gradient = (change[:-1] / moved[:-1].diagonal()[:, None]).T
-        slope = max(asker.steepest, float(gradient.norm()))
-        noise = float(16 * asker.eps * (answer.size.max() + slope * points.square().mean(1).max().sqrt()))
-        if bool((change[-1] - gradient @ moved[-1]).norm() <= 4 * noise):
-            break
-        step /= 8
-    asker.blur = (asker.blur**2 + asker.d * (noise / step) ** 2) ** 0.5
-    return gradient
+        return Trace(t, f, slope[:, :, None], rounding + self._blur(t), 2 * rounding / step.abs() + self._blur(t / t))
