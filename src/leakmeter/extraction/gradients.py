@@ -116,24 +116,23 @@ class Explanations:
         wanted = self.combine(a, rows).to(gradient)
         if self.directions:
             return 2 - 2 * torch.cosine_similarity(gradient.flatten(1), wanted.flatten(1)).mean()
-        return (gradient - wanted).flatten(1).square().sum(1).mean() / self.power
+        return _squares(gradient - wanted).mean() / self.power
 
     def combine(self, a: Tensor, rows: Tensor) -> Tensor:
         """`Σ_c a_c ∇score_c` of some rows, class by class: never more than rows × features at once."""
-        rows = rows.cpu()
-        factors = a.cpu() * self.weights[rows]
-        shape = (-1, *[1] * (self.gradients.dim() - 2))
+        a, rows = a.cpu(), rows.cpu()
         total = torch.zeros(())
-        for column in range(self.gradients.shape[1]):
-            total = total + factors[:, column].view(shape) * self.gradients[rows, column]
+        for c in range(self.weights.shape[1]):
+            total = total + _scaled(self.gradients[rows, c], a[:, c] * self.weights[rows, c])
         return total
 
     def _power(self) -> float:
         """The mean of `|combine(a)|²` over `draw` and the rows."""
-        every = torch.arange(len(self.weights))
-        squares = torch.stack([column.flatten(1).square().sum(1) for column in self.gradients.unbind(1)], 1)
-        total = (self.weights.square() * squares).sum(1)
-        common = self.combine(torch.ones_like(self.weights), every).flatten(1).square().sum(1) / self.weights.shape[1]
+        n, classes = self.weights.shape
+        total = torch.zeros(())
+        for c in range(classes):
+            total = total + _squares(_scaled(self.gradients[:, c], self.weights[:, c]))
+        common = _squares(self.combine(torch.ones(n, classes), torch.arange(n))) / classes
         power = (total - common * self._whole(self.weights > 0)[:, 0]).mean()
         return float(power.clamp_min(torch.finfo(power.dtype).tiny))
 
@@ -148,6 +147,14 @@ class Explanations:
         decimals = answer.view.decimals
         least = _FLOOR if decimals is None else _ROUNDING * 10.0**-decimals
         return torch.where(answer.probs >= least, shown / answer.probs.clamp_min(least), 0)
+
+
+def _scaled(rows: Tensor, factors: Tensor) -> Tensor:
+    return rows * factors.view(-1, *[1] * (rows.dim() - 1))
+
+
+def _squares(rows: Tensor) -> Tensor:
+    return rows.flatten(1).square().sum(1)
 
 
 def _answers(answer: Answer) -> Tensor:
