@@ -51,7 +51,7 @@ def same(found: list[dict[str, torch.Tensor]], expected: list[dict[str, torch.Te
 def test_every_kind_of_column_comes_back_also_through_the_safetensors_library(tmp_path, dtype, shape) -> None:
     columns = {"a": torch.arange(1000)[: torch.Size(shape).numel()].reshape(shape).to(dtype), "b": torch.rand(2, 3).T}
     log = AnswerLog(tmp_path)
-    log.append(1, bytes(32), columns)
+    log.append(1, bytes(16), columns)
     assert same(read(tmp_path), [columns])
     (record,) = log.records()
     payload = log.path.read_bytes()[record.offset : record.offset + record.length]
@@ -67,7 +67,7 @@ def test_a_log_cut_at_any_byte_keeps_the_whole_records_and_goes_on(tmp_path) -> 
         path.write_bytes(content[:cut])
         whole = sum(end <= cut for end in ends)
         log = AnswerLog(path.parent)
-        log.append(whole + 1, bytes(32), {"labels": torch.tensor([cut])})
+        log.append(whole + 1, bytes(16), {"labels": torch.tensor([cut])})
         log.close()
         assert same(read(path.parent), [*COLUMNS[:whole], {"labels": torch.tensor([cut])}])
 
@@ -104,11 +104,11 @@ def test_a_full_disk_keeps_every_record_before_it_and_none_of_half(tmp_path, sho
     resource.setrlimit(resource.RLIMIT_FSIZE, (end + short, limits[1]))
     try:
         with pytest.raises(UsageError, match=r"cannot write the answers to .*; free space, then use --resume"):
-            log.append(4, bytes(32), {"probs": torch.rand(50, 10)})
+            log.append(4, bytes(16), {"probs": torch.rand(50, 10)})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert log.path.stat().st_size == end
-    log.append(4, bytes(32), {"labels": torch.tensor([7])})
+    log.append(4, bytes(16), {"labels": torch.tensor([7])})
     log.close()
     assert same(read(tmp_path), [*COLUMNS, {"labels": torch.tensor([7])}])
 
@@ -121,7 +121,7 @@ def test_an_error_of_the_disk_is_told_in_its_words(tmp_path, monkeypatch) -> Non
 
     monkeypatch.setattr(os, "pwrite", fail)
     with pytest.raises(UsageError, match="Input/output error"):
-        log.append(1, bytes(32), COLUMNS[0])
+        log.append(1, bytes(16), COLUMNS[0])
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path) -> None:

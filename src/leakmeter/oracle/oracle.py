@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -24,8 +23,6 @@ from leakmeter.seeds import stream
 from leakmeter.victims.charge import charged_to
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Responder
-
-_LARGE = 1 << 16  # bytes; smaller questions are hashed faster than another thread is woken
 
 
 class Oracle:
@@ -72,7 +69,6 @@ class Oracle:
         self._replay = Replay(self.ledger, log, remote=victim.remote) if log is not None else None
         self._cache: dict[bytes, dict[str, Tensor]] | None = {} if cache else None
         self._lock = threading.Lock()
-        self._hasher = ThreadPoolExecutor(1)  # starts its thread on first use
 
     @property
     def remaining(self) -> int | None:
@@ -164,7 +160,6 @@ class Oracle:
             raise BudgetExhausted(sum(map(len, pieces)), error.remaining + waiting) from None
 
     def _compute(self, x: Tensor, ask: int, topic: str, view: View, responder: Responder) -> dict[str, Tensor]:
-        question = self._hash(x, topic)
         noise = stream(self._seed, "answer", ask)
         with torch.inference_mode():
             # The victim gets a copy: one that works in place must not change the attacker's queries.
@@ -175,15 +170,8 @@ class Oracle:
             if not torch.isfinite(columns["gradients"]).all():
                 raise VictimError(f"the victim {self.spec.name} explained an answer with NaN or infinity")
         if self._log is not None:
-            self._log.append(ask, question(), columns)
+            self._log.append(ask, digest(x, topic), columns)
         return columns
-
-    def _hash(self, x: Tensor, topic: str) -> Callable[[], bytes]:
-        """The question's digest; that of a large one is computed while the victim computes."""
-        if self._log is None or x.nbytes < _LARGE:
-            return lambda: digest(x, topic)
-        hashing = self._hasher.submit(digest, x, topic)
-        return lambda: digest(x, topic) if hashing.cancel() else hashing.result()  # no waiting for a busy machine
 
     def _query_cached(self, x: Tensor, cache: dict[bytes, dict[str, Tensor]]) -> Answer:
         keys = [digest(row) for row in x]
