@@ -57,6 +57,11 @@ class Asker:
         self.blur = 0.0
         """How far off gradients are beyond that, where they had to be made from differences of values."""
 
+    @property
+    def unbounded(self) -> bool:
+        """Whether inputs have no limits at all: then far points come in opposite pairs."""
+        return self.spec.low is None and self.spec.high is None
+
     def room(self, rows: int) -> int:
         """How many of `rows` questions the budget still allows."""
         left = self.oracle.remaining
@@ -94,4 +99,5 @@ def contrasts(classes: int) -> Tensor:
     rows = torch.tril(torch.ones(classes - 1, classes, dtype=torch.float64))
     for i in range(classes - 1):
         rows[i, i + 1] = -(i + 1)
-    return rows / rows.norm(dim=1, keepdim=True)
+    basis: Tensor = rows / rows.norm(dim=1, keepdim=True)
+    return basis

@@ -27,24 +27,25 @@ def differences(asker: Asker, network: OneHidden, x: Tensor, value: Tensor, widt
 
     Steps begin at a share of the cell's width along a random line (which moves a unit sqrt(d) times as far as a single
     feature does) and shrink until a step in a random direction agrees, as it does only if none of them left the cell.
-    A box is never left.
+    A box is never left. The last d questions of a budget are asked unchecked.
     """
     d = asker.d
     step = width * max(1 / 8, d**0.5 / 80)
     for attempt in range(_TRIES):
-        if asker.room(d + 1) <= d:
+        room = asker.room(d + 1)
+        if room < d:
             return None
         turn = torch.where(asker.rounded(x[None] + step)[0] >= x + step / 2, step, -step)
         shares = 0.5 + torch.rand(d, generator=stream(attempt, "check"), dtype=torch.float64)
-        points = asker.rounded(torch.cat([x + torch.diag(turn), (x + turn * shares / d**0.5)[None]]))
+        points = asker.rounded(torch.cat([x + torch.diag(turn), (x + turn * shares / d**0.5)[None]]))[:room]
         moved = points - x
         answer = asker.ask(points)
         change = answer.values - network(points) - value
-        gradient = (change[:-1] / moved[:-1].diagonal()[:, None]).T
+        gradient = (change[:d] / moved[:d].diagonal()[:, None]).T
         slope = max(asker.steepest, float(gradient.norm()))
         noise = float(16 * asker.eps * (answer.size.max() + slope * points.square().mean(1).max().sqrt()))
         # the error of the value at x is in every difference, so here it counts sqrt(d) times
-        if bool((change[-1] - gradient @ moved[-1]).norm() <= 4 * noise * d**0.5):
+        if room == d or bool((change[d] - gradient @ moved[d]).norm() <= 4 * noise * d**0.5):
             break
         step /= 8
     return Slopes(gradient, d**0.5 * noise / step)

@@ -15,6 +15,11 @@ from enum import IntEnum
 import torch
 from torch import Tensor
 
+_NUMBERS = 2**26
+"""Gradient components kept of one line at most: half a gigabyte."""
+_POINTS = 2**12, 2**16
+"""Yet at least, and in any case at most, so many points."""
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -67,6 +72,9 @@ def search(
     Every answer closes a gap or shrinks one, and gaps narrower than `resolution` close as they are, so this ends
     whatever the function is.
 
+    Raises:
+        CrowdedError: when the points fill the memory set aside for them.
+
     Args:
         ask: answers for positions on the segment.
         known: two points or more, in order.
@@ -77,6 +85,7 @@ def search(
         max_rounds: how often to ask at most.
     """
     chart = _Chart(known, along, resolution, believe)
+    most = min(max(_NUMBERS // known.g[0].numel(), _POINTS[0]), _POINTS[1])
     rounds = 0
     while rounds < max_rounds:
         chart.settle()
@@ -84,9 +93,15 @@ def search(
         allowed = room(len(t))
         if allowed == 0:
             break
+        if len(chart.trace.t) + allowed > most:
+            raise CrowdedError
         chart.insert(gaps[:allowed], ask(t[:allowed]))
         rounds += 1
     return chart.bends(rounds)
+
+
+class CrowdedError(Exception):
+    """More bends than can be kept: the function is no network of one hidden layer, or a huge one."""
 
 
 class _Gap(IntEnum):
@@ -192,13 +207,15 @@ class _Chart:
 
     @staticmethod
     def _alike(one: Trace, other: Trace) -> Tensor:
-        return (one.g - other.g).flatten(1).norm(dim=1) <= one.g_noise + other.g_noise
+        difference: Tensor = (one.g - other.g).flatten(1).norm(dim=1)
+        return difference <= one.g_noise + other.g_noise
 
     def _rank_one(self, gaps: Tensor) -> Tensor:
         """Whether the jump over a gap is w a^T up to noise."""
         jump = self.trace.g[gaps + 1] - self.trace.g[gaps]
         w = torch.linalg.eigh(jump @ jump.mT)[1][:, :, -1:]
-        return (jump - w @ (w.mT @ jump)).flatten(1).norm(dim=1) <= self._g_noise(gaps)
+        rest: Tensor = (jump - w @ (w.mT @ jump)).flatten(1).norm(dim=1)
+        return rest <= self._g_noise(gaps)
 
     def _meeting(self, gaps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Where the pieces beside a gap meet (least squares over outputs), how far they miss, and what noise allows."""

@@ -12,7 +12,7 @@ from leakmeter.extraction.exact.network import OneHidden, factor
 from leakmeter.extraction.exact.probes import reach
 
 _SLACK = 8.0
-"""Rounding is taken to be at most so many times what a single operation does; a wrong guess costs queries, not truth."""
+"""Rounding is taken to be at most so many times what one operation does; a wrong guess costs queries, not truth."""
 
 
 class SaturatedError(Exception):
@@ -20,7 +20,7 @@ class SaturatedError(Exception):
 
 
 class Line(ABC):
-    """x = start + t along. At t = 0 the copy is right; far points lie at t = length, and at -length if there are two."""
+    """x = start + t along. At t = 0 the copy is right; far points lie at t = length and, if there are two, -length."""
 
     def __init__(self, asker: Asker, network: OneHidden, start: Tensor, far: Tensor, answer: Pieces) -> None:
         self.asker, self.network, self.start, self.answer = asker, network, start, answer
@@ -28,6 +28,11 @@ class Line(ABC):
         self.along = (far - start) / self.length
         self.far = start.new_tensor([self.length, -self.length])[: len(answer.usable)]
         self.noise = _SLACK * asker.eps * (1 + network.units) ** 0.5  # every known unit is known up to rounding
+
+    @staticmethod
+    @abstractmethod
+    def first_piece(asker: Asker, start: Tensor, answer: Pieces) -> OneHidden:
+        """The linear piece at the start point, whose answer is given."""
 
     @abstractmethod
     def explained(self) -> bool:
@@ -50,7 +55,8 @@ class Line(ABC):
 
     def rounding(self, x: Tensor, answer: Pieces) -> Tensor:
         """How far rounding may have moved the values, [n]: errors of single terms add up like a random walk."""
-        return self.noise * (answer.size + self.asker.steepest * x.square().mean(1).sqrt())
+        noise: Tensor = self.noise * (answer.size + self.asker.steepest * x.square().mean(1).sqrt())
+        return noise
 
     def learn(self, t: Tensor, jumps: Tensor) -> None:
         """Adds a unit, off at the start, for each bend: at t the gradient changes by `jumps` as t rises."""

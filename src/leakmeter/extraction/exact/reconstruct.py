@@ -7,7 +7,6 @@ units of earlier lines cost nothing on later ones, and a bend taken for one unit
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from leakmeter.errors import Inconclusive
 from leakmeter.extraction.exact.asking import Asker, Pieces
+from leakmeter.extraction.exact.kinks import CrowdedError
 from leakmeter.extraction.exact.line import Line, SaturatedError
 from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.probes import far_points, start_points
@@ -37,18 +37,15 @@ class Findings:
     """Far points in a row that the copy predicted before they were asked."""
     exhausted: bool = False
     """The budget ended before the search did."""
+    crowded: bool = False
+    """A line had more bends than a network of one hidden layer can be expected to have."""
 
 
-FirstPiece = Callable[[Asker, Tensor, Pieces], OneHidden]
-
-
-def reconstruct(
-    asker: Asker, first_piece: FirstPiece, line: type[Line], *, seed: int, patience: int, max_lines: int
-) -> Findings:
+def reconstruct(asker: Asker, line: type[Line], *, seed: int, patience: int, max_lines: int) -> Findings:
     """Ends when `patience` far points in a row held no surprise, or after `max_lines`, or with the budget."""
     generator = stream(seed, "exact")
     start, answer = _begin(asker, generator)
-    found = Findings(first_piece(asker, start, answer))
+    found = Findings(line.first_piece(asker, start, answer))
     while found.quiet < patience and found.lines < max_lines:
         # few at first: what the first lines teach explains most later points
         batch = asker.room(min(max(2, 2 * found.quiet), patience - found.quiet))
@@ -57,9 +54,13 @@ def reconstruct(
         points = far_points(start, asker.spec, batch, generator, exact=asker.explained)
         answer = asker.ask(points)
         found.rounds += 1
-        step = 1 if asker.spec.width is not None else 2  # in open space points come in opposite pairs
-        for i in range(0, batch, step):
-            _visit(asker, line, found, start, points[i : i + step], answer[i : i + step])
+        step = 2 if asker.unbounded else 1
+        try:
+            for i in range(0, batch, step):
+                _visit(asker, line, found, start, points[i : i + step], answer[i : i + step])
+        except CrowdedError:
+            found.crowded = True
+            break
     found.exhausted = found.quiet < patience and asker.room(1) == 0
     return found
 

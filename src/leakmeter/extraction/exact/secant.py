@@ -11,14 +11,14 @@ from leakmeter.extraction.exact.line import Line
 from leakmeter.extraction.exact.network import OneHidden
 
 
-def first_piece(asker: Asker, start: Tensor, answer: Pieces) -> OneHidden:
-    """The linear piece at the start, which its answer shows."""
-    assert answer.gradients is not None
-    return OneHidden(start, answer.values[0], answer.gradients[0])
-
-
 class GradientLine(Line):
     """A line on which values and gradients are shown."""
+
+    @staticmethod
+    def first_piece(asker: Asker, start: Tensor, answer: Pieces) -> OneHidden:  # noqa: ARG004
+        """The answer shows it."""
+        assert answer.gradients is not None
+        return OneHidden(start, answer.values[0], answer.gradients[0])
 
     def explained(self) -> bool:
         """Whether the copy predicted values and gradients at the far points."""

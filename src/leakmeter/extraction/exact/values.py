@@ -23,16 +23,6 @@ _IMPRECISE = 4.0
 """Cells whose gradient is so many times less precise than the median are measured again where they are wider."""
 
 
-def first_piece(asker: Asker, start: Tensor, answer: Pieces) -> OneHidden:
-    """The linear piece at the start by differences: d values, and one to check them."""
-    flat = OneHidden(start, answer.values[0], answer.values.new_zeros(asker.outputs, asker.d))
-    slopes = differences(asker, flat, start, 0 * answer.values[0], width=0.1)
-    if slopes is None:
-        return flat
-    asker.steepest, asker.blur = float(slopes.gradient.norm()), slopes.error
-    return OneHidden(start, answer.values[0], slopes.gradient)
-
-
 @dataclass
 class _Cell:
     """The linear piece of what the copy lacks, through (x, value)."""
@@ -48,6 +38,16 @@ class _Cell:
 
 class ValueLine(Line):
     """A line on which only values are shown."""
+
+    @staticmethod
+    def first_piece(asker: Asker, start: Tensor, answer: Pieces) -> OneHidden:
+        """By differences: d values, and one to check them."""
+        flat = OneHidden(start, answer.values[0], answer.values.new_zeros(asker.outputs, asker.d))
+        slopes = differences(asker, flat, start, 0 * answer.values[0], width=0.1)
+        if slopes is None:
+            return flat
+        asker.steepest, asker.blur = float(slopes.gradient.norm()), slopes.error
+        return OneHidden(start, answer.values[0], slopes.gradient)
 
     def explained(self) -> bool:
         """Whether the copy predicted the values at the far points."""

@@ -1,0 +1,77 @@
+"""What is handed over: the network found, as an ordinary module and in the victim's own form where that is known."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from leakmeter.extraction.exact.network import OneHidden
+
+
+class Copy(nn.Module):
+    """output(relu(hidden(x))) + skip(x), in float64; without units `output` is the whole model.
+
+    `skip` is None where the victim's own orientation of every unit could be told.
+    """
+
+    def __init__(self, hidden: nn.Linear | None, output: nn.Linear, skip: nn.Linear | None) -> None:
+        super().__init__()
+        self.hidden, self.output, self.skip = hidden, output, skip
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The victim's logits (under a probability view up to one number a row), in the precision of `x`."""
+        flat = x.flatten(1).to(self.output.weight)
+        outputs: Tensor = self.output(flat if self.hidden is None else torch.relu(self.hidden(flat)))
+        if self.skip is not None:
+            outputs = outputs + self.skip(flat)
+        return outputs.to(x.dtype)
+
+
+def hand_over(network: OneHidden, contrasts: Tensor) -> Copy:
+    """The network as a module, its outputs turned back from contrasts [K, C] into C classes."""
+    back = contrasts.T
+    if network.units == 0:
+        return Copy(None, _linear(back @ network.skip, back @ network.shift), None)
+    turned = orientations(network)
+    if turned is None:
+        skip = _linear(back @ network.skip, None)
+        hidden = _linear(network.normals, -network.offsets)
+        return Copy(hidden, _linear(back @ network.weights, back @ network.shift), skip)
+    sign = 1 - 2 * turned
+    shift = network.shift - network.weights @ (turned * network.offsets)
+    hidden = _linear(network.normals * sign[:, None], -network.offsets * sign)
+    return Copy(hidden, _linear(back @ network.weights, back @ shift), None)
+
+
+def signed_copy(Z: Tensor, s: Tensor) -> Copy:
+    """f(x) = [relu(Zx), relu(-Zx)] s with one of s_i and s_(h+i) zero, as the paper's Algorithm 1 leaves it."""
+    ahead, back = s.reshape(2, len(Z))
+    hidden = _linear(torch.where(ahead != 0, 1.0, -1.0)[:, None] * Z, torch.zeros_like(ahead))
+    return Copy(hidden, _linear((ahead + back)[None], torch.zeros_like(ahead[:1])), None)
+
+
+def orientations(network: OneHidden, tolerance: float = 1e-3) -> Tensor | None:
+    """Which units the victim has the other way round, as 0 or 1 each; None where that cannot be told.
+
+    Turning unit i round subtracts w_i n_i^T from the gradient everywhere, so a victim without a skip connection has
+    skip = -(sum of w_i n_i^T over turned units). This is the paper's step 1b without a query; it has one answer if
+    these matrices are linearly independent, and none if units that never switched hide in the skip.
+    """
+    if network.units > network.skip.numel():
+        return None
+    gram = (network.weights.T @ network.weights) * (network.normals @ network.normals.T)
+    target = -torch.einsum("ci,cd,id->i", network.weights, network.skip, network.normals)
+    turned: Tensor = torch.linalg.lstsq(gram, target).solution.round()
+    rest = network.skip + (network.weights * turned) @ network.normals
+    if bool(((turned < 0) | (turned > 1)).any()) or float(rest.norm()) > tolerance * float(network.skip.norm()):
+        return None
+    return turned
+
+
+def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype, device=weight.device)
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+        if bias is not None:
+            layer.bias.copy_(bias)
+    return layer
