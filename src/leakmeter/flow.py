@@ -36,7 +36,8 @@ def audit(
 
     Args:
         plan: a `Plan`, its content as a dict, or the path of a TOML file.
-        victim: the loaded model, where it cannot be loaded from `plan.victim.source`; its cells run in this process.
+        victim: the loaded model, where it cannot be loaded from `plan.victim.source`; its cells run in this process,
+            as do those of a remote victim, whose limits hold for one client.
         out: the folder for run directories.
         resume: a run directory to go on with; its plan must be the same.
         executor: where cells run: `local` (one process a core) or `local:N`.
@@ -44,7 +45,7 @@ def audit(
     """
     plan = _plan(plan)
     test = load_test(plan)
-    loaded, victim = victim, victim or open_victim(plan, test)
+    given, victim = victim, victim or open_victim(plan, test)
     plan = complete(plan, victim, test)
     content = plan.model_dump(mode="json")
     run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(Path(out), plan.name), content)
@@ -53,7 +54,8 @@ def audit(
             cells = [run_cell(only[0], victim, test, run, **settings(plan), progress=progress)]
         else:
             truth = None if test is None else _truth(victim, test, run)
-            cells = _run_cells(plan, loaded, truth, run, executor, progress)
+            here = victim if given is not None or victim.remote else None
+            cells = _run_cells(plan, here, truth, run, executor, progress)
         if all(cell.status == "skipped" for cell in cells):
             raise UsageError(f"no attack could run: {cells[0].error}")
         result = AuditResult(
@@ -102,6 +104,7 @@ def describe(victim: Victim, test: Dataset | None, cells: list[CellResult]) -> V
         accuracy=scores[0].victim_accuracy if scores else None,
         test="" if test is None else test.name,
         test_size=0 if test is None else len(test),
+        authorized_by=victim.authorized_by,
     )
 
 

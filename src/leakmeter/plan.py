@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from leakmeter.errors import UsageError
 from leakmeter.registry import did_you_mean
+from leakmeter.victims.http.settings import RemoteSettings
 
 
 class Section(BaseModel):
@@ -24,17 +25,19 @@ class VictimPlan(Section):
     """The model, and what cannot be read off it."""
 
     source: str
-    """`package.module:factory`, `file.py:factory`, a `.pt2` or an `.onnx` file."""
+    """`package.module:factory`, `file.py:factory`, a `.pt2` or an `.onnx` file, or an address over HTTP."""
     input_shape: tuple[int, ...] | None = None
     low: float | None = None
     """-inf: unbounded."""
     high: float | None = None
     classes: int | None = Field(default=None, ge=1)
     outputs: Literal["logits", "probs", "labels"] | None = None
+    remote: RemoteSettings | None = None
+    """How to ask a victim over HTTP, and who allowed it."""
 
     def keywords(self) -> dict[str, Any]:
         """What to hand to `load_victim`: only what was given."""
-        given = {key: value for key, value in self.model_dump(exclude={"source"}).items() if value is not None}
+        given = {key: value for key, value in self if key != "source" and value is not None}
         for side in ("low", "high"):
             if side in given and math.isinf(given[side]):
                 given[side] = None

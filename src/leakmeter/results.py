@@ -50,6 +50,10 @@ class CellResult(Strict):
     curve: list[CurvePoint] = Field(default_factory=list)
     untrained: Score | None = None
     """The control every cell carries: a substitute that learned nothing."""
+    repeatable: bool | None = None
+    """Whether the victim answered the same inputs alike when asked twice."""
+    saturated: float | None = None
+    """The share of the victim's probabilities on test data that are 0 or 1."""
     spending: Spending | None = None
     seconds: float = 0.0
     notes: dict[str, Any] = Field(default_factory=dict)
@@ -70,6 +74,8 @@ class VictimFacts(Strict):
     accuracy: float | None = None
     test: str = ""
     test_size: int = 0
+    authorized_by: str | None = None
+    """Who allowed the audit of a model on another machine."""
 
 
 class CopyCost(Strict):

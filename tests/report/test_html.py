@@ -67,8 +67,8 @@ def evil_audit(make_audit) -> AuditResult:
     )
     return good.model_copy(
         update={
-            "victim": good.victim.model_copy(update={"name": EVIL, "test": EVIL}),
-            "plan": good.plan | {"name": EVIL, "authorized_by": EVIL},
+            "victim": good.victim.model_copy(update={"name": EVIL, "test": EVIL, "authorized_by": EVIL}),
+            "plan": good.plan | {"name": EVIL},
             "environment": {"leakmeter": EVIL, EVIL: EVIL},
             "cells": cells,
             "verdict": verdict,

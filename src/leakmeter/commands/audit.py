@@ -12,8 +12,8 @@ from leakmeter.commands import options
 
 def demo(out: options.Out = Path("runs"), display: options.Display = None) -> None:
     """A whole small audit on embedded data."""
-    from leakmeter.flow import audit as run_audit
     from leakmeter.demo import PLAN
+    from leakmeter.flow import audit as run_audit
 
     options.conclude(run_audit(PLAN, out=out, progress=options.display(display)))
 
@@ -33,6 +33,10 @@ def audit(
     high: options.High = None,
     classes: options.Classes = None,
     outputs: options.Outputs = None,
+    authorized_by: options.AuthorizedBy = None,
+    key_env: options.KeyEnv = None,
+    rps: options.Rps = None,
+    concurrency: options.Concurrency = None,
     name: Annotated[str | None, typer.Option("--name", help="what to call the run")] = None,
     out: options.Out = Path("runs"),
     resume: options.Resume = None,
@@ -47,7 +51,18 @@ def audit(
 
     flags: dict[str, Any] = {
         "name": name,
-        "victim": options.victim_flags(victim, input_shape, low, high, classes, outputs),
+        "victim": options.victim_flags(
+            victim,
+            input_shape,
+            low,
+            high,
+            classes,
+            outputs,
+            authorized_by=authorized_by,
+            key_env=key_env,
+            rps=rps,
+            concurrency=concurrency,
+        ),
         "data": {"name": data, "dir": data_dir and str(data_dir)},
         "views": view,
         "attacks": attack and [{"name": each} for each in attack],
@@ -78,6 +93,10 @@ def extract(
     high: options.High = None,
     classes: options.Classes = None,
     outputs: options.Outputs = None,
+    authorized_by: options.AuthorizedBy = None,
+    key_env: options.KeyEnv = None,
+    rps: options.Rps = None,
+    concurrency: options.Concurrency = None,
     seed: Annotated[int | None, typer.Option("--seed", envvar="LEAKMETER_SEED")] = None,
     out: options.Out = Path("runs"),
     resume: options.Resume = None,
@@ -91,7 +110,18 @@ def extract(
 
     flags: dict[str, Any] = {
         "name": None if resume else f"extract-{attack}",
-        "victim": options.victim_flags(victim, input_shape, low, high, classes, outputs),
+        "victim": options.victim_flags(
+            victim,
+            input_shape,
+            low,
+            high,
+            classes,
+            outputs,
+            authorized_by=authorized_by,
+            key_env=key_env,
+            rps=rps,
+            concurrency=concurrency,
+        ),
         "data": {"name": data, "dir": data_dir and str(data_dir)},
         "views": view and [view],
         "attacks": None

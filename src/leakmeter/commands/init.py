@@ -21,12 +21,18 @@ views = ["probs", "labels"]       # labels, top:K, probs, probs:D, logits; each 
 # queries_per_day = 1000          # the rate limit in force, for the advice in the verdict
 
 [victim]
-source = "package.module:factory" # or file.py:factory, model.pt2, model.onnx
+source = "package.module:factory" # or file.py:factory, model.pt2, model.onnx, http://127.0.0.1:8000/v2/models/NAME
 # input_shape = [1, 28, 28]       # what cannot be read off the model
 # low = 0.0                       # the range of inputs; -inf and inf: unbounded
 # high = 1.0
 # classes = 10
 # outputs = "logits"              # logits, probs or labels
+
+# [victim.remote]                 # for a victim over HTTP
+# authorized_by = "name, ticket"  # who allowed it; needed unless it is on this machine, and put in the report
+# key_env = "SHOP_API_KEY"        # the environment variable that holds the key
+# rps = 10                        # most requests a second
+# concurrency = 4                 # most requests at once
 
 [data]                            # test data, seen by the owner's scoring only
 name = "digits"                   # a dataset, an .npz with x and y, or a folder of images

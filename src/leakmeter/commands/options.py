@@ -11,13 +11,22 @@ from leakmeter.errors import UsageError
 
 Victim = Annotated[
     str | None,
-    typer.Option("--victim", envvar="LEAKMETER_VICTIM", help="package.module:factory, file.py:factory, .pt2 or .onnx"),
+    typer.Option(
+        "--victim", envvar="LEAKMETER_VICTIM", help="package.module:factory, file.py:factory, .pt2, .onnx or http://…"
+    ),
 ]
 InputShape = Annotated[str | None, typer.Option("--input-shape", help="shape of one input, such as 1,28,28")]
 Low = Annotated[float | None, typer.Option("--low", help="lowest input value; -inf: unbounded")]
 High = Annotated[float | None, typer.Option("--high", help="highest input value; inf: unbounded")]
 Classes = Annotated[int | None, typer.Option("--classes", help="number of output columns")]
 Outputs = Annotated[str | None, typer.Option("--outputs", help="what the victim returns: logits, probs or labels")]
+AuthorizedBy = Annotated[
+    str | None,
+    typer.Option("--authorized-by", help="who allowed the audit; needed for a victim on another machine"),
+]
+KeyEnv = Annotated[str | None, typer.Option("--key-env", help="environment variable that holds the API key")]
+Rps = Annotated[float | None, typer.Option("--rps", help="most requests a second to a remote victim")]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", help="most requests to it at once")]
 Data = Annotated[
     str | None, typer.Option("--data", envvar="LEAKMETER_TEST_DATA", help="test data: a name, an .npz, an image folder")
 ]
@@ -60,6 +69,7 @@ def victim_flags(
     high: float | None,
     classes: int | None,
     outputs: str | None,
+    **remote: str | float | None,
 ) -> dict[str, Any]:
     """The victim's section of a plan, from flags."""
     shape = numbers("--input-shape", input_shape) if input_shape else None
@@ -70,6 +80,7 @@ def victim_flags(
         "high": high,
         "classes": classes,
         "outputs": outputs,
+        "remote": remote,
     }
 
 

@@ -12,9 +12,7 @@ from leakmeter.commands import options
 def serve(
     victim: Annotated[str, typer.Argument(help="package.module:factory, file.py:factory, .pt2 or .onnx")],
     port: Annotated[int, typer.Option("--port", min=0, max=65535)] = 8000,
-    key_env: Annotated[
-        str | None, typer.Option("--key-env", help="environment variable that holds the API key")
-    ] = None,
+    key_env: options.KeyEnv = None,
     rate: Annotated[float | None, typer.Option("--rate", help="most requests a second")] = None,
     input_shape: options.InputShape = None,
     low: options.Low = None,

@@ -17,6 +17,7 @@ def report_markdown(result: AuditResult) -> str:
         f"# {escaped(verdict.headline)}",
         f"**{outcome_words(verdict)}.** Leak audit of {escaped(victim.name)}, {escaped(result.created[:10])}.",
         *map(escaped, verdict.sentences),
+        *([f"Authorised by {escaped(victim.authorized_by)}."] if victim.authorized_by else []),
     ]
     sections = {
         "Policy": table("Rule|Outcome|Why", ((each.rule, each.outcome, each.message) for each in verdict.rulings))

@@ -7,8 +7,9 @@ from typing import Any
 import tomli_w
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from leakmeter.evasion.transfer import Transfer
 from leakmeter.report import facts, words
-from leakmeter.report.notes import Certified, Detection, Transfer, noted
+from leakmeter.report.notes import Certified, Detection, noted
 from leakmeter.results import AuditResult
 from leakmeter.runs.run import without_none
 
@@ -59,6 +60,5 @@ def context(result: AuditResult) -> dict[str, Any]:
         "detections_other": noted(result, "detector", Detection)[1],
         "certified": facts.certified(result),
         "certified_other": noted(result, "certificate", Certified)[1],
-        "authorized_by": result.plan.get("authorized_by") or result.plan["victim"].get("authorized_by"),
         "plan_toml": tomli_w.dumps(without_none(result.plan)),
     }

@@ -1,15 +1,17 @@
 """`load_victim`: from whatever the owner has to a `Victim` with a full spec.
 
-Facts are taken from keywords, then from the object, then from one small probe; what is still unknown is asked for by
-name. Pickles are never opened: they run code.
+Facts are taken from keywords, then from the object, then from one small probe (never of a remote victim, whose answers
+count); what is still unknown is asked for by name. Pickles are never opened: they run code.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
 from leakmeter.registry import did_you_mean
+from leakmeter.victims.http.settings import RemoteSettings, make_settings
+from leakmeter.victims.remote import RemoteVictim, is_remote, open_endpoint
 from leakmeter.victims.spec import OUTPUTS, Outputs, VictimSpec
 from leakmeter.victims.victim import FunctionVictim, ModuleVictim, Victim, first_line
 
@@ -37,13 +41,15 @@ def load_victim(
     outputs: str | None = None,
     device: torch.device | str = "cpu",
     name: str | None = None,
+    remote: RemoteSettings | Mapping[str, Any] | None = None,
 ) -> Victim:
     """Loads the model to audit.
 
     Args:
         source: an `nn.Module`, `"package.module:factory"` or `"file.py:factory"` (runs that code), the path of a `.pt2`
-            or `.onnx` file or of a `.safetensors` file that leakmeter wrote, a fitted scikit-learn classifier, or a
-            function from float arrays to arrays.
+            or `.onnx` file or of a `.safetensors` file that leakmeter wrote, a fitted scikit-learn classifier, a
+            function from float arrays to arrays, `"http://127.0.0.1:8000/v2/models/NAME"` (Open Inference Protocol), or
+            the path of a `.toml` file that describes another JSON API.
         input_shape: the shape of one input, such as `(1, 28, 28)`.
         low: the lowest value an input may take, one number or one a feature; None: unbounded.
         high: the highest value.
@@ -51,7 +57,15 @@ def load_victim(
         outputs: what the model returns: `"logits"`, `"probs"` or `"labels"`.
         device: where an `nn.Module` computes.
         name: what reports call it.
+        remote: how to ask a victim over HTTP, and who allowed it; see `RemoteSettings`.
     """
+    if isinstance(source, str | Path) and is_remote(str(source)):
+        endpoint = open_endpoint(str(source), make_settings(remote))
+        known = SimpleNamespace(**endpoint.speech.facts)
+        facts = _Facts(known, input_shape, low, high, classes, outputs, name or str(source))
+        return facts.trust(lambda spec: RemoteVictim(endpoint, spec))
+    if remote is not None:
+        raise UsageError("expected remote settings only for an http:// address or a .toml description")
     if isinstance(source, str | Path):
         name = name or str(source)
         source = _from_text(str(source))
@@ -132,6 +146,21 @@ class _Facts:
             raise UsageError(f"expected classes to be at least 1, got {self.classes}")
 
     def finish(self, build: Callable[[VictimSpec], Victim]) -> Victim:
+        draft = self._draft()
+        answer = self._probe(build(draft), draft)
+        outputs = self.outputs or _outputs_of(answer)
+        return build(replace(draft, classes=self._columns(answer, outputs), outputs=outputs))
+
+    def trust(self, build: Callable[[VictimSpec], Victim]) -> Victim:
+        """Without a probe: a remote victim's answers are counted, and before there is a ledger none is asked for."""
+        if self.outputs is None or self.classes is None:
+            raise UsageError(
+                "the server does not say what its model returns; pass outputs ('logits', 'probs' or 'labels') and "
+                "classes, such as outputs='probs', classes=10"
+            )
+        return build(self._draft())
+
+    def _draft(self) -> VictimSpec:
         if self.input_shape is None:
             raise UsageError("the shape of one input cannot be read off this victim; pass input_shape=(1, 28, 28)")
         try:
@@ -149,10 +178,7 @@ class _Facts:
         low, high = _bound("low", self.low, shape, self.dtype), _bound("high", self.high, shape, self.dtype)
         if low is not None and high is not None and not bool((low < high).all()):
             raise UsageError("expected low below high for every feature; check the two bounds")
-        draft = VictimSpec(str(self.name), shape, low, high, self.classes or 2, self.outputs or "logits", self.dtype)
-        answer = self._probe(build(draft), draft)
-        outputs = self.outputs or _outputs_of(answer)
-        return build(VictimSpec(str(self.name), shape, low, high, self._columns(answer, outputs), outputs, self.dtype))
+        return VictimSpec(str(self.name), shape, low, high, self.classes or 2, self.outputs or "logits", self.dtype)
 
     def _probe(self, victim: Victim, draft: VictimSpec) -> Tensor:
         points = draft.sample(4, torch.Generator().manual_seed(0))

@@ -34,6 +34,8 @@ class Victim:
     remote = False
     differentiable = False
     batch = 256
+    authorized_by: str | None = None
+    """Who allowed the audit of a victim that is not on this machine."""
 
     def __init__(self, spec: VictimSpec) -> None:
         self.spec = spec

@@ -1,0 +1,353 @@
+"""Remote victims, asked over the loopback of a real server that misbehaves."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from leakmeter.errors import BudgetExhausted, UsageError, VictimError
+from leakmeter.oracle.answer import Answer
+from leakmeter.oracle.ledger import ATTACK
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.victims.http.pace import Pace, backoff, retry_after
+from leakmeter.victims.http.protocol import OpenInference
+from leakmeter.victims.load import load_victim
+from leakmeter.victims.remote import RemoteVictim
+
+SMALL = {"rows": 8}
+HASTY = {"timeout": 0.5}
+KEY = "sesame-4711"
+
+
+class Server:
+    """The misbehaving server, from outside."""
+
+    def __init__(self, port: int) -> None:
+        self.address = f"http://127.0.0.1:{port}"
+
+    def model(self, name: str) -> str:
+        return f"{self.address}/v2/models/{name}"
+
+    def seen(self, name: str) -> dict[str, int]:
+        with urllib.request.urlopen(f"{self.address}/seen/{name}", timeout=10) as answer:
+            counts: dict[str, int] = json.loads(answer.read())
+        return counts
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    script = Path(__file__).with_name("misbehaving.py")
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Server(int(process.stdout.readline()))
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def ask(server: Server) -> Iterator[Callable[..., RemoteVictim]]:
+    victims: list[RemoteVictim] = []
+
+    def load(name: str, **more: Any) -> RemoteVictim:
+        victim = load_victim(server.model(name), remote={**SMALL, **more})
+        assert isinstance(victim, RemoteVictim)
+        victims.append(victim)
+        return victim
+
+    yield load
+    for victim in victims:
+        victim.close()
+
+
+def points(n: int = 200) -> Tensor:
+    return torch.rand(n, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+
+def right(x: Tensor) -> Tensor:
+    scores = x[:, :3] + 1
+    return scores / scores.sum(1, keepdim=True)
+
+
+def agree(shown: Answer, x: Tensor) -> None:
+    torch.testing.assert_close(shown.probs, right(x))
+
+
+def test_a_well_behaved_server_is_asked_once_a_row_and_answers_keep_their_order(server, ask) -> None:
+    victim = ask("well", concurrency=3)
+    assert (victim.remote, victim.spec.input_shape, victim.spec.classes) == (True, (4,), 3)
+    assert (victim.spec.outputs, victim.spec.dtype) == ("probs", torch.float64)
+    assert server.seen("well")["rows"] == 0, "nothing is asked before there is a ledger to count it"
+    oracle = Oracle(victim, "probs", budget=203)
+    x = points(203)
+    agree(oracle.query(x), x)
+    assert oracle.ledger.spent() == server.seen("well")["rows"] == 203
+    assert 2 <= server.seen("well")["at_once"] <= 3
+
+
+@pytest.mark.parametrize(
+    "name", ["drop-20", "500-20", "503-20", "truncated-20", "cut-20", "nan-20", "shape-20", "all-40"]
+)
+def test_a_server_that_fails_now_and_then_is_heard_in_the_end_and_every_time_is_counted(server, ask, name) -> None:
+    oracle = Oracle(ask(name, retries=20), "probs", budget=2000)
+    x = points()
+    agree(oracle.query(x), x)
+    entry, seen = oracle.ledger.entry(ATTACK), server.seen(name)["rows"]
+    assert seen > 200, "the test must have met a failure"
+    assert entry.queries == seen
+    assert entry.unconfirmed == seen - 200
+
+
+def test_a_stalling_server_is_asked_again_and_counted_again(server, ask) -> None:
+    oracle = Oracle(ask("stall-30", retries=20, **HASTY), "probs", budget=2000)
+    x = points(40)
+    agree(oracle.query(x), x)
+    seen = server.seen("stall-30")["rows"]
+    assert 40 < seen <= oracle.ledger.spent()
+
+
+def test_refusals_are_waited_out_and_cost_nothing(server, ask) -> None:
+    oracle = Oracle(ask("refuse-40"), "probs", budget=80)
+    x = points(80)
+    agree(oracle.query(x), x)
+    assert server.seen("refuse-40")["requests"] > 10
+    assert oracle.ledger.spent() == server.seen("refuse-40")["rows"] == 80
+    assert oracle.ledger.entry(ATTACK).unconfirmed == 0
+
+
+@pytest.mark.parametrize("name", ["drop-60", "all-70"])
+def test_no_repeat_passes_the_budget(server, ask, name) -> None:
+    oracle = Oracle(ask(name, retries=50), "probs", budget=60)
+    with pytest.raises(BudgetExhausted):
+        oracle.query(points(48))
+    assert 0 < server.seen(name)["rows"] <= oracle.ledger.spent() <= 60
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("drop", "in 2 tries; the last time the connection broke"),
+        ("500", 'the last time it answered 500, saying {"error": "out of memory"}'),
+        ("truncated", "the last time the connection broke"),
+        ("cut", "the last time its answer was not whole JSON"),
+        ("nan", "the last time its answer held NaN or infinity"),
+        ("null", "the last time its answer held something that is not a number"),
+        ("text", "the last time its answer held something that is not a number"),
+        ("short", r"its answer had the shape \(9, 3\) instead of \(8, 3\)"),
+        ("narrow", r"its answer had the shape \(8, 1\) instead of \(8, 3\)"),
+        ("shape", r"its answer had 24 numbers for the shape \(7, 7\)"),
+        ("logits", "its answer held numbers that are no probabilities"),
+        ("stall", "the last time no answer came within 0.5 s"),
+        ("dribble", "the last time its answer dribbled in beyond the timeout"),
+        ("away", "asks to wait 3600 s more"),
+        ("moved", r"redirects elsewhere \(307\)"),
+        ("reject", "rejects requests with 400, saying"),
+    ],
+)
+def test_a_server_that_never_answers_ends_in_one_sentence(server, ask, name, sentence) -> None:
+    hurry = HASTY if name in ("stall", "dribble") else {}
+    oracle = Oracle(ask(name, retries=1, concurrency=2, **hurry), "probs", budget=100)
+    with pytest.raises(VictimError, match=sentence) as caught:
+        oracle.query(points(24))
+    assert caught.value.exit_code == 4
+    assert "\n" not in str(caught.value)
+    assert server.seen(name)["rows"] <= oracle.ledger.spent() <= 100
+
+
+def test_a_server_that_is_not_there(server) -> None:
+    with pytest.raises(VictimError, match="no connection could be made"):
+        load_victim("http://127.0.0.1:9/v2/models/x", remote={"retries": 1})
+
+
+def test_the_key_is_sent_and_shown_nowhere(server, ask, monkeypatch, caplog) -> None:
+    monkeypatch.setenv("SHOP_KEY", KEY)
+    caplog.set_level(logging.DEBUG)
+    victim = ask("keyed", key_env="SHOP_KEY")
+    x = points(8)
+    agree(Oracle(victim, "probs").query(x), x)
+    with pytest.raises(VictimError) as caught:  # this one echoes the header
+        Oracle(ask("reject", key_env="SHOP_KEY"), "probs").query(x)
+    monkeypatch.setenv("SHOP_KEY", "wrong-" + KEY)
+    with pytest.raises(UsageError, match=r"denies access \(401\); check SHOP_KEY") as denied:
+        Oracle(ask("keyed", key_env="SHOP_KEY"), "probs").query(x)
+    monkeypatch.setenv("SHOP_KEY", KEY + "\nx")
+    with pytest.raises(UsageError, match="cannot carry") as unfit:
+        ask("keyed", key_env="SHOP_KEY")
+    shown = f"{caught.value} {denied.value} {unfit.value} {caplog.text} {victim.spec} {vars(victim)}"
+    assert KEY not in shown
+    monkeypatch.delenv("SHOP_KEY")
+    with pytest.raises(UsageError, match="SHOP_KEY holds no key"):
+        ask("keyed", key_env="SHOP_KEY")
+
+
+def test_requests_leave_no_faster_than_allowed(server, ask) -> None:
+    victim = ask("well-1", rps=50, concurrency=8)
+    start = time.monotonic()
+    victim.compute(points(88))
+    assert time.monotonic() - start >= 11 / 50, "11 requests, after one for the metadata"
+
+
+@pytest.mark.parametrize(
+    ("source", "remote", "sentence"),
+    [
+        ("https://api.example.com/v2/models/x", {}, "api.example.com is not this machine; say who allowed"),
+        ("http://127.0.0.1.example.com/v2/models/x", {}, "is not this machine"),
+        ("http://0.0.0.0/v2/models/x", {}, "is not this machine"),
+        ("http://127.1/v2/models/x", {}, "is not this machine"),
+        ("http://me:secret@127.0.0.1/v2/models/x", {}, "without a password"),
+        ("http://[::1/v2/models/x", {}, "expected an address such as"),
+        ("http://127.0.0.1:80/predict", {}, "describe other JSON APIs in a .toml file"),
+        ("http://127.0.0.1:80/v2/models/x", {"rsp": 3}, "unknown setting 'rsp' of a remote victim.* 'rps'"),
+        ("http://127.0.0.1:80/v2/models/x", {"rps": 0}, "the setting 'rps' of a remote victim"),
+        ("http://127.0.0.1:80/v2/models/x", {"authorized_by": " "}, "the setting 'authorized_by'"),
+        ("shop.models:net", {"rps": 1}, "expected remote settings only for"),
+    ],
+)
+def test_what_may_not_be_asked(source, remote, sentence) -> None:
+    with pytest.raises(UsageError, match=sentence) as caught:
+        load_victim(source, remote=remote)
+    assert "secret" not in str(caught.value)
+
+
+def test_another_machine_is_asked_on_somebodys_word(monkeypatch) -> None:
+    metadata = {"inputs": [{"name": "x", "shape": [-1, 2], "datatype": "FP32"}]}
+    monkeypatch.setattr("leakmeter.victims.http.client.Client.get", lambda self, url, read: metadata)
+    facts = {"low": 0.0, "high": 1.0, "classes": 3, "outputs": "logits"}
+    victim = load_victim("https://api.example.com/v2/models/x", remote={"authorized_by": "R. Doe, ticket 7"}, **facts)
+    assert victim.authorized_by == "R. Doe, ticket 7"
+
+
+def test_a_server_without_metadata_is_described_by_keyword(server) -> None:
+    facts = {"input_shape": (4,), "low": 0.0, "high": 1.0, "classes": 3, "outputs": "probs"}
+    for missing in facts:
+        with pytest.raises(UsageError, match=missing):
+            load_victim(server.model("silent"), **{name: facts[name] for name in facts if name != missing})
+    victim = load_victim(server.model("silent"), **facts)
+    x = points(5).float()
+    agree(Oracle(victim, "probs").query(x), x)
+    victim.close()
+
+
+DESCRIPTION = """
+url = "{address}/classify"
+answer = "results.*.{answer}"
+names = ["cat", "dog", "eel"]
+outputs = "{outputs}"
+input_shape = [4]
+low = 0
+high = inf
+[request]
+version = 2
+images = {{pixels = "{{rows}}"}}
+"""
+
+
+@pytest.mark.parametrize(("answer", "outputs"), [("scores", "probs"), ("best", "labels")])
+def test_other_apis_are_described_in_a_file(server, tmp_path, answer, outputs) -> None:
+    file = tmp_path / "shop.toml"
+    file.write_text(DESCRIPTION.format(address=server.address, answer=answer, outputs=outputs))
+    victim = load_victim(file)
+    assert (victim.spec.classes, victim.spec.high) == (3, None)
+    x, before = points(70).float(), server.seen("classify")["rows"]
+    shown = Oracle(victim, outputs).query(x)
+    if outputs == "probs":
+        agree(shown, x)
+    assert torch.equal(shown.labels, right(x).argmax(1))
+    assert server.seen("classify")["rows"] - before == 70
+    victim.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (('pixels = "{rows}"', "pixels = 1"), "once in the request"),
+        (("outputs", "outptus"), "'outptus': Extra inputs are not permitted"),
+        (("url", "URL ="), "cannot read the description"),
+        (("[request]", '[headers]\nAuthorization = "Bearer abc"\n[request]'), "expected {key} in the header"),
+        (("[request]", '[headers]\nx-key = "{key}"\n[request]'), "the header x-key needs a key"),
+    ],
+)
+def test_a_wrong_description_is_told(tmp_path, change, sentence) -> None:
+    file = tmp_path / "shop.toml"
+    good = DESCRIPTION.format(address="http://127.0.0.1:9", answer="scores", outputs="probs")
+    file.write_text(good.replace(*change, 1))
+    with pytest.raises(UsageError, match=sentence) as caught:
+        load_victim(file)
+    assert "abc" not in str(caught.value)
+
+
+def test_metadata_of_the_servers_in_use() -> None:
+    triton = {
+        "inputs": [{"name": "INPUT__0", "datatype": "FP32", "shape": [-1, 3, 32, 32]}],
+        "outputs": [{"name": "OUTPUT__0", "datatype": "FP32", "shape": [-1, 10]}],
+    }
+    speech = OpenInference("http://h/v2/models/m", triton)
+    assert speech.facts == {"input_shape": (3, 32, 32), "dtype": torch.float32, "classes": 10}
+    sent = json.loads(speech.encode(np.zeros((2, 3, 32, 32), np.float32)))
+    assert sent["inputs"][0] | {"data": []} == {
+        "name": "INPUT__0",
+        "shape": [2, 3, 32, 32],
+        "datatype": "FP32",
+        "data": [],
+    }
+    assert len(sent["inputs"][0]["data"]) == 2 * 3 * 32 * 32
+    assert sent["outputs"] == [{"name": "OUTPUT__0"}]
+
+    mlserver = OpenInference("http://h/v2/models/m", {"inputs": [], "outputs": []}, "predict_proba")
+    assert mlserver.facts == {"outputs": "probs"}
+    assert json.loads(mlserver.encode(np.zeros((1, 4), np.float32)))["outputs"] == [{"name": "predict_proba"}]
+    nested = {"outputs": [{"name": "predict_proba", "shape": [2, 2], "data": [[0.5, 0.5], [0.1, 0.9]]}]}
+    assert mlserver.decode(json.dumps(nested).encode()).tolist() == [[0.5, 0.5], [0.1, 0.9]]
+
+    two = triton | {"outputs": [*triton["outputs"], {"name": "probs", "shape": [-1, 10]}]}
+    with pytest.raises(UsageError, match="has the outputs OUTPUT__0, probs; choose one"):
+        OpenInference("http://h/v2/models/m", two)
+    assert OpenInference("http://h/v2/models/m", two, "probs").facts["outputs"] == "probs"
+    single = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4]}]}
+    assert OpenInference("http://h/v2/models/m", single).rows == 1
+    with pytest.raises(UsageError, match="got UINT8"):
+        OpenInference("http://h/v2/models/m", {"inputs": [{"name": "x", "datatype": "UINT8"}]})
+
+
+def test_retry_after_is_read_as_seconds_or_as_a_date() -> None:
+    assert retry_after("7") == 7
+    assert retry_after(None) is None
+    assert retry_after("soon") is None
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    assert retry_after(later) == pytest.approx(30, abs=3)
+    assert retry_after("Sun, 06 Nov 1994 08:49:37 GMT") == 0
+    assert retry_after("Sunday, 06-Nov-94 08:49:37 GMT") == 0
+
+
+def test_waiting_grows_and_ends() -> None:
+    waits = [backoff(k) for k in range(1, 20)]
+    assert waits[0] == 0.05
+    assert waits == sorted(waits)
+    assert waits[-1] == backoff(10**6) == 10
+
+
+def test_a_pause_holds_for_every_thread() -> None:
+    pace = Pace(None)
+    pace.hold(0.2)
+    start = time.monotonic()
+    threads = [threading.Thread(target=pace.wait, args=(threading.Event(),)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert time.monotonic() - start >= 0.2
