@@ -9,6 +9,7 @@ import torch
 
 from leakmeter.defenses import defend
 from leakmeter.errors import Inconclusive, NotApplicable
+from leakmeter.evaluation.health import health
 from leakmeter.evaluation.score import Reference, TestData, reference
 from leakmeter.extraction.base import extract
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger, Prices
@@ -90,13 +91,16 @@ def _run(
         save_network(copy.substitute, where, copy.student, spec.input_shape, spec.classes)
         if copy.queries is not None and copy.queries.dim() == 4:
             write_sheet(copy.queries, oracle.spec, run.path / "queries.png")
+        transfer = None
         if cell.transfer is not None and truth is not None:
-            copy.notes["transfer"] = try_copy(cell.transfer, copy, oracle, victim, truth, run.path, progress)
+            transfer = try_copy(cell.transfer, copy, oracle, victim, truth, run.path, progress)
         return CellResult(
             **_identity(cell),
             status="done",
             curve=copy.curve,
             untrained=copy.untrained,
+            **({} if truth is None else health(oracle, truth)),
+            transfer=transfer,
             spending=_spending(ledger, prices),
             seconds=copy.seconds,
             notes=copy.notes,

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.intervals import Interval
 from leakmeter.evaluation.score import Score
+from leakmeter.evasion.transfer import Transfer
 from leakmeter.extraction.base import CurvePoint
 
 SCHEMA_VERSION = 1
@@ -54,6 +55,8 @@ class CellResult(Strict):
     """Whether the victim answered the same inputs alike when asked twice."""
     saturated: float | None = None
     """The share of the victim's probabilities on test data that are 0 or 1."""
+    transfer: Transfer | None = None
+    """What adversarial examples made on the copy do to the victim."""
     spending: Spending | None = None
     seconds: float = 0.0
     notes: dict[str, Any] = Field(default_factory=dict)

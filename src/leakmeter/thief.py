@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.score import Reference
 from leakmeter.evasion.command import picture
-from leakmeter.evasion.transfer import measure_transfer
+from leakmeter.evasion.transfer import Transfer, measure_transfer
 from leakmeter.extraction.base import Extraction, make_student
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.plan import TransferPlan
@@ -31,7 +30,7 @@ def try_copy(
     truth: Reference,
     folder: Path,
     progress: Progress = SILENT,
-) -> dict[str, Any]:
+) -> Transfer:
     """Makes adversarial examples on the copy, measures them on the victim, and draws some of them."""
     if truth.y is None:
         raise UsageError("transfer needs labelled test data; give labels or leave [transfer] out of the plan")
@@ -54,7 +53,7 @@ def try_copy(
     )
     if x.dim() == 4:
         write_atomic(folder / "adversarial.png", picture(x[thief.rows], thief.evasion, oracle.spec))
-    return thief.transfer.model_dump()
+    return thief.transfer
 
 
 def _white_box(victim: Victim) -> nn.Module | None:

@@ -13,6 +13,7 @@ from PIL import Image
 
 from leakmeter.evaluation.intervals import wilson
 from leakmeter.evaluation.score import Score
+from leakmeter.evasion.transfer import FlipRate, Transfer
 from leakmeter.extraction.base import CurvePoint
 from leakmeter.plan import Plan
 from leakmeter.results import AuditResult, CellResult, Spending, VictimFacts
@@ -112,6 +113,30 @@ def make_audit() -> MakeAudit:
 
 
 @pytest.fixture(scope="session")
+def thief() -> Callable[..., Transfer]:
+    return make_transfer
+
+
+def make_transfer(success: float, n: int = 100) -> Transfer:
+    """What the thief of a cell found."""
+
+    def rate(value: float) -> FlipRate:
+        k = round(value * n)
+        return FlipRate(value=k / n, n=n, interval=wilson(k, n))
+
+    return Transfer(
+        attack="pgd",
+        norm="linf",
+        eps=0.3,
+        targeted=False,
+        copy_rate=rate(success),
+        noise_rate=rate(0.05),
+        untrained_rate=rate(0.08),
+        white_box_rate=rate(0.95),
+    )
+
+
+@pytest.fixture(scope="session")
 def full_audit(make_audit: MakeAudit) -> AuditResult:
     """An audit with something in every section."""
     result = make_audit(
@@ -120,7 +145,6 @@ def full_audit(make_audit: MakeAudit) -> AuditResult:
         policy={"max_fidelity": {"queries": 8000, "value": 0.85}, "min_copy_cost": {"fidelity": 0.9, "queries": 100}},
         queries_per_day=500,
         notes={
-            "transfer": {"attack": "pgd", "norm": "linf", "eps": 0.3, "success": 0.61, "untrained": 0.08},
             "detector": {"detector": "PRADA", "fired_at": 420, "queries": 8000},
             "certificate": {
                 "label": "sigma 0.5",
@@ -134,8 +158,9 @@ def full_audit(make_audit: MakeAudit) -> AuditResult:
     cells = [
         each.model_copy(
             update={
+                "transfer": make_transfer(0.61),
                 "notes": each.notes
-                | {"utility": {"accuracy_loss": lost[each.defense][0], "distortion": lost[each.defense][1]}}
+                | {"utility": {"accuracy_loss": lost[each.defense][0], "distortion": lost[each.defense][1]}},
             }
         )
         for each in result.cells

@@ -46,12 +46,11 @@ def test_the_ledger_adds_up(full_audit):
     assert {bill.runs for bill in bills} == {3}
 
 
-def test_transfer_is_averaged_over_seeds(make_audit):
+def test_transfer_is_averaged_over_seeds(make_audit, thief):
     result = make_audit(attacks=1, views=("probs",), seeds=3)
     values = [0.2, 0.4, 0.6]
     cells = [
-        cell.model_copy(update={"notes": {"transfer": {"attack": "pgd", "norm": "l2", "eps": 1, "success": value}}})
-        for cell, value in zip(result.cells, values, strict=True)
+        cell.model_copy(update={"transfer": thief(value)}) for cell, value in zip(result.cells, values, strict=True)
     ]
     (row,) = facts.transfers(result.model_copy(update={"cells": cells}))
     assert row.success == pytest.approx(0.4)
@@ -59,10 +58,11 @@ def test_transfer_is_averaged_over_seeds(make_audit):
     assert (row.low, row.high) == (pytest.approx(max(0, 0.4 - half)), pytest.approx(0.4 + half))
 
 
-def test_one_seed_keeps_the_interval_over_inputs(make_audit):
+def test_one_seed_keeps_the_interval_over_inputs(make_audit, thief):
     interval = wilson(61, 100)
-    note = {"attack": "pgd", "norm": "l2", "eps": 1, "success": 0.61, "interval": interval.model_dump()}
-    (row,) = facts.transfers(make_audit(attacks=1, views=("probs",), seeds=1, notes={"transfer": note}))
+    (cell,) = make_audit(attacks=1, views=("probs",), seeds=1).cells
+    audit = make_audit(attacks=1, views=("probs",), seeds=1)
+    (row,) = facts.transfers(audit.model_copy(update={"cells": [cell.model_copy(update={"transfer": thief(0.61)})]}))
     assert (row.low, row.high) == (interval.low, interval.high)
 
 

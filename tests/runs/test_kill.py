@@ -23,7 +23,7 @@ PLAN = {
     "budget": 600,
     "stops": [200, 600],
     "seeds": [0],
-    "attacks": [{"name": "surrogate", "student": "mlp:16", "recipe": {"steps": 60, "batch": 32}}],
+    "attacks": [{"name": "surrogate", "student": "mlp:16", "recipe": {"steps": 20, "batch": 32}}],
 }
 
 PROBE = 4  # rows a victim is asked while it is loaded, once in each process
@@ -116,7 +116,7 @@ MOMENTS = {
     "logged": (AnswerLog, "append", nth_call(3, after=die)),
     "first student trained": (DiskCheckpoint, "save", nth_call(1, after=die)),
     "in the middle of the second student": (DiskCheckpoint, "save", nth_call(30, after=die)),
-    "writing a checkpoint": (DiskCheckpoint, "save", nth_call(20, before=torn_checkpoint)),
+    "writing a checkpoint": (DiskCheckpoint, "save", nth_call(12, before=torn_checkpoint)),
     "scoring": (Reference, "score", nth_call(2, before=lambda *_: die())),
 }
 

@@ -9,10 +9,8 @@ from statistics import fmean
 from pydantic import BaseModel, ConfigDict
 
 from leakmeter.errors import Inconclusive, UsageError
+from leakmeter.evaluation.crossing import Curve, crossing
 from leakmeter.evaluation.intervals import Interval, mean_interval
-
-Curve = Sequence[tuple[int, float]]
-"""Queries, rising, each with the quality of the copy (fidelity or accuracy)."""
 
 
 class Cheaper(BaseModel):
@@ -70,13 +68,8 @@ def cheaper(plain: Sequence[Curve], explained: Sequence[Curve], level: float | N
 
 
 def queries_to(level: float, curve: Curve) -> float:
-    """Queries until the curve first reaches `level`, between two points by the straight line over log queries."""
-    before: tuple[int, float] | None = None
-    for queries, value in curve:
-        if value >= level:
-            if before is None:
-                return float(queries)
-            share = (level - before[1]) / (value - before[1])
-            return exp(log(before[0]) + share * (log(queries) - log(before[0])))
-        before = queries, value
-    raise Inconclusive(f"expected a curve that reaches {level:.1%}, got one that ends at {curve[-1][1]:.1%}")
+    """Queries until the curve first reaches `level`; an error if it never does."""
+    found = crossing(curve, level)
+    if found is None:
+        raise Inconclusive(f"expected a curve that reaches {level:.1%}, got one that ends at {curve[-1][1]:.1%}")
+    return found

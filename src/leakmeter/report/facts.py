@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from leakmeter.evaluation.intervals import mean_interval
-from leakmeter.report.notes import Certified, Detection, Transfer, Utility, noted
+from leakmeter.evasion.transfer import Transfer
+from leakmeter.report.notes import Certified, Detection, Utility, noted
 from leakmeter.results import Arm, AuditResult, Spending
 from leakmeter.verdict import arm_label
 
@@ -79,9 +80,11 @@ class TransferRow:
     defense: str
     examples: str
     success: float
-    low: float | None
-    high: float | None
+    low: float
+    high: float
+    noise: float
     untrained: float | None
+    white_box: float | None
 
 
 @dataclass(frozen=True)
@@ -220,23 +223,32 @@ def certified(result: AuditResult) -> list[Certified]:
 
 
 def transfers(result: AuditResult) -> list[TransferRow]:
-    """What adversarial examples from each arm's copies do to the victim."""
+    """What adversarial examples from each arm's copies do to the victim, beside the controls."""
     groups: dict[tuple[str, str, str, str], list[Transfer]] = defaultdict(list)
-    for cell, note in noted(result, "transfer", Transfer)[0]:
-        groups[arm_label(cell), cell.view, cell.defense, f"{note.attack}, {note.norm} {note.eps:.3g}"].append(note)
-    return [
-        TransferRow(*key, *_success(notes), _mean([note.untrained for note in notes])) for key, notes in groups.items()
-    ]
+    for cell in result.cells:
+        if cell.transfer is not None:
+            groups[arm_label(cell), cell.view, cell.defense, _examples(cell.transfer)].append(cell.transfer)
+    return [_transfer_row(key, notes) for key, notes in groups.items()]
 
 
-def _success(notes: list[Transfer]) -> tuple[float, float | None, float | None]:
+def _examples(note: Transfer) -> str:
+    distance = "nearest" if note.eps is None else f"{note.eps:.3g}"
+    return f"{note.attack}, {note.norm} {distance}{', targeted' if note.targeted else ''}"
+
+
+def _transfer_row(key: tuple[str, str, str, str], notes: list[Transfer]) -> TransferRow:
     """Mean success with the interval over seeds, or over inputs where there is one seed."""
-    if len(notes) == 1:
-        own = notes[0].interval
-        return (notes[0].success, None, None) if own is None else (notes[0].success, own.low, own.high)
-    values = [note.success for note in notes]
-    over = mean_interval(values)
-    return fmean(values), max(0.0, over.low), min(1.0, over.high)
+    rates = [note.copy_rate.value for note in notes]
+    over = mean_interval(rates) if len(notes) > 1 else notes[0].copy_rate.interval
+    return TransferRow(
+        *key,
+        success=fmean(rates),
+        low=max(0.0, over.low),
+        high=min(1.0, over.high),
+        noise=fmean(note.noise_rate.value for note in notes),
+        untrained=_mean([None if note.untrained_rate is None else note.untrained_rate.value for note in notes]),
+        white_box=_mean([None if note.white_box_rate is None else note.white_box_rate.value for note in notes]),
+    )
 
 
 def _mean(values: list[float | None]) -> float | None:

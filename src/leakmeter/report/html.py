@@ -57,9 +57,7 @@ def _sections(told: dict[str, Any], galleries: dict[str, Gallery]) -> list[Secti
             "The first inputs each attack sent.",
             "The first inputs sent by",
         ),
-        Section(
-            "transfer", "What the copy is good for", "transfer.html", bool(told["transfers"] or told["transfers_other"])
-        ),
+        Section("transfer", "What the copy is good for", "transfer.html", bool(told["transfers"])),
         Section(
             "adversarial",
             "Adversarial examples",

@@ -100,9 +100,14 @@ def _rates(result: AuditResult) -> str:
 
 def _transfers(result: AuditResult) -> str:
     return table(
-        "Copy made by|Shown|Examples|Fool the model|From an untrained copy",
+        "Copy made by|Shown|Examples|Fool the model|Random noise, as large|From an untrained copy|White box",
         (
-            (row.label, surface(row.view, row.defense), row.examples, percent(row.success), percent(row.untrained))
+            (
+                row.label,
+                surface(row.view, row.defense),
+                row.examples,
+                *map(percent, (row.success, row.noise, row.untrained, row.white_box)),
+            )
             for row in facts.transfers(result)
         ),
     )

@@ -5,25 +5,11 @@ from __future__ import annotations
 import json
 from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from leakmeter.evaluation.intervals import Interval
 from leakmeter.results import AuditResult, CellResult, Strict
 
-N = TypeVar("N", bound=Strict)
-
-
-class Transfer(Strict):
-    """`notes["transfer"]`: adversarial examples made on the copy, tried on the victim."""
-
-    attack: str
-    norm: str
-    eps: float
-    success: float
-    """The fraction that also fools the victim."""
-    interval: Interval | None = None
-    untrained: float | None = None
-    """The same from a copy that learned nothing."""
+N = TypeVar("N", bound=BaseModel)
 
 
 class Detection(Strict):

@@ -7,7 +7,6 @@ from typing import Any
 import tomli_w
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from leakmeter.evasion.transfer import Transfer
 from leakmeter.report import facts, words
 from leakmeter.report.notes import Certified, Detection, noted
 from leakmeter.results import AuditResult
@@ -55,7 +54,6 @@ def context(result: AuditResult) -> dict[str, Any]:
         "columns": [what for what in _OPTIONAL_COLUMNS if any(bill.total(what) for bill in bills)],
         "defenses": facts.defense_rows(result),
         "transfers": facts.transfers(result),
-        "transfers_other": noted(result, "transfer", Transfer)[1],
         "detections": facts.detections(result),
         "detections_other": noted(result, "detector", Detection)[1],
         "certified": facts.certified(result),

@@ -1,0 +1,35 @@
+"""From cells to an answer: what a copy costs, whether the policy holds, and whether the audit can be believed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from leakmeter.plan import Plan
+from leakmeter.results import CellResult, Check, Ruling, Verdict
+from leakmeter.verdict.arms import arm_label as arm_label
+from leakmeter.verdict.arms import make_arms
+from leakmeter.verdict.policy import rule
+from leakmeter.verdict.sentences import headline, sentences
+from leakmeter.verdict.soundness import soundness
+
+
+def judge(plan: Plan, cells: list[CellResult]) -> Verdict:
+    """The verdict over all cells."""
+    arms, checks = make_arms(cells), soundness(cells)
+    rulings = rule(plan.policy, arms)
+    return Verdict(
+        outcome=_outcome(rulings, checks),
+        headline=headline(arms),
+        sentences=sentences(plan, arms, cells),
+        arms=arms,
+        rulings=rulings,
+        checks=checks,
+    )
+
+
+def _outcome(rulings: list[Ruling], checks: list[Check]) -> Literal["pass", "exceeded", "undecided"]:
+    """Exceeded is exceeded, however weak the audit was; a pass needs every ruling and every check."""
+    outcomes = {ruling.outcome for ruling in rulings}
+    if "exceeded" in outcomes:
+        return "exceeded"
+    return "undecided" if "undecided" in outcomes or not all(check.ok for check in checks) else "pass"

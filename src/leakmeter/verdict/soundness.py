@@ -1,0 +1,106 @@
+"""Checks of the audit itself: each says when it is raised and what that means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from leakmeter.results import CellResult, Check
+
+FEW_POINTS = 100
+COLLAPSED = 0.2  # of the highest entropy the answers' classes could have
+SATURATED = 0.95
+
+
+def soundness(cells: list[CellResult]) -> list[Check]:
+    """All checks, in the order a reader should take them."""
+    done = [cell for cell in cells if cell.status == "done"]
+    attackers = [cell for cell in done if not cell.control]
+    return [
+        _check(
+            "all cells finished",
+            [f"{cell.id} failed: {cell.error}" for cell in cells if cell.status == "failed"],
+            f"{len(done)} done, {len(cells) - len(done)} skipped",
+            "a cell of the plan ended with an error",
+            "The strongest attack may be among the missing ones, so the copy may be cheaper than reported.",
+        ),
+        _check(
+            "enough test points",
+            _few_points(done),
+            "every copy was scored on enough test inputs",
+            f"a copy was scored on fewer than {FEW_POINTS} test inputs",
+            "The intervals are too wide to tell a good copy from a poor one.",
+        ),
+        _check(
+            "budget spent",
+            [f"{c.id} left some of it" for c in attackers if c.spending and _stopped_early(c)],
+            "every attack used its budget",
+            "an attack stopped before its budget was spent",
+            "The result speaks for the queries really asked; a determined attacker would have gone on.",
+        ),
+        _check(
+            "victim repeatable",
+            [f"{cell.id}: the same inputs brought other answers" for cell in done if cell.repeatable is False],
+            "the same inputs brought the same answers",
+            "the victim answers the same input differently when asked again",
+            "Fidelity to a random target has a ceiling below 100 %, and one answer is not the model's whole mind.",
+        ),
+        _check(
+            "answers informative",
+            [f"{c.id}: {c.saturated:.0%} of answers are 0 or 1" for c in done if (c.saturated or 0) > SATURATED],
+            "probabilities are not saturated",
+            f"more than {SATURATED:.0%} of the victim's probabilities on test data are 0 or 1 to single precision",
+            "Views of probabilities then show little more than labels, and logits cannot be recovered from them.",
+        ),
+        _check(
+            "copies beat the control",
+            [f"{cell.id} is no better than an untrained network" for cell in attackers if not _beats_untrained(cell)],
+            "every copy is better than an untrained network",
+            "the interval of a copy's fidelity reaches down to that of a network that learned nothing",
+            "The attack failed outright; a low fidelity then says nothing about how well the model is protected.",
+        ),
+        _check(
+            "queries diverse",
+            [f"{cell.id} collapsed" for cell in attackers if cell.notes.get("class_entropy", 1.0) < COLLAPSED],
+            "no attack collapsed onto a few classes",
+            f"the classes of an attack's answers have less than {COLLAPSED:.0%} of the entropy they could have",
+            "A collapsed attack is a failed one: its low fidelity is no evidence of protection.",
+        ),
+        _check(
+            "white box strongest",
+            [f"{cell.id}: the copy's examples transfer better than white-box ones" for cell in done if _odd(cell)],
+            "white-box examples are at least as strong as transferred ones",
+            "adversarial examples made on a copy fool the victim more often than those made on the victim itself",
+            "The white-box attack is too weak or the victim hides its gradients; transfer rates understate the risk.",
+        ),
+    ]
+
+
+def _check(name: str, problems: list[str], fine: str, raised_if: str, means: str) -> Check:
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    message = problems[0] + more if problems else fine
+    return Check(name=name, ok=not problems, message=message, raised_if=raised_if, means=means)
+
+
+def _few_points(cells: Iterable[CellResult]) -> list[str]:
+    scored = [
+        (cell.id, cell.final.score.n) for cell in cells if cell.final is not None and cell.final.score is not None
+    ]
+    return [f"{name}: {n:,} test inputs" for name, n in scored if n < FEW_POINTS]
+
+
+def _stopped_early(cell: CellResult) -> bool:
+    """An attack that says it has the whole model has no use for the rest of its budget."""
+    assert cell.spending is not None
+    return cell.spending.queries < cell.budget and not cell.notes.get("complete", False)
+
+
+def _beats_untrained(cell: CellResult) -> bool:
+    if cell.untrained is None or cell.final is None or cell.final.score is None:
+        return True
+    return cell.final.score.fidelity_interval.low > cell.untrained.fidelity_interval.high
+
+
+def _odd(cell: CellResult) -> bool:
+    if cell.transfer is None or cell.transfer.white_box_rate is None:
+        return False
+    return cell.transfer.copy_rate.interval.low > cell.transfer.white_box_rate.interval.high
