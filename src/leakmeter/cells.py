@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from leakmeter.defenses import defend
-from leakmeter.errors import Inconclusive, NotApplicable
+from leakmeter.errors import BudgetExhausted, Inconclusive, NotApplicable
 from leakmeter.evaluation.health import health
 from leakmeter.evaluation.score import Reference, TestData, reference
 from leakmeter.extraction.base import extract
@@ -48,7 +48,7 @@ def run_cell(
         result = _run(cell, victim, test, run, prices, device, progress)
     except NotApplicable as error:
         result = CellResult(**_identity(cell), status="skipped", error=str(error))
-    except Inconclusive as error:
+    except (Inconclusive, BudgetExhausted) as error:
         run.say(f"failed: {error}")
         return CellResult(**_identity(cell), status="failed", error=str(error))
     write_atomic(finished, result.model_dump_json(indent=2).encode())

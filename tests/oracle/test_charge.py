@@ -90,5 +90,24 @@ def test_a_resumed_run_replays_answers_and_not_repeats(tmp_path: Path) -> None:
     assert (victim.seen, again.ledger.spent()) == (12, 12)
 
 
+@pytest.mark.parametrize(
+    ("budget", "losses", "answered", "spent"),
+    [(100, 0, 10, 10), (7, 0, 7, 7), (100, 1, 10, 20), (18, 1, 8, 18), (9, 1, 4, 9), (13, 1, 4, 13)],
+)
+def test_what_the_budget_still_pays_is_asked_and_answered(budget, losses, answered, spent) -> None:
+    victim, x = Deaf(losses), torch.rand(10, 2)
+    oracle = Oracle(victim, "logits", budget=budget)
+    answer = oracle.query_up_to_budget(x)
+    assert torch.equal(answer.logits, x[:answered])
+    assert oracle.ledger.spent() == spent >= victim.seen
+
+
+def test_a_budget_that_pays_for_nothing_is_told() -> None:
+    oracle = Oracle(Deaf(losses=1), "logits", budget=1)
+    with pytest.raises(BudgetExhausted):
+        oracle.query_up_to_budget(torch.rand(10, 2))
+    assert oracle.ledger.spent() == 1
+
+
 def test_outside_an_oracle_nothing_is_charged() -> None:
     current_charge()(5)

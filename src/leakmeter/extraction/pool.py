@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from leakmeter.data.adapt import adapt
 from leakmeter.data.catalogue import load
+from leakmeter.errors import BudgetExhausted
 from leakmeter.extraction.base import Attack, Job
 from leakmeter.extraction.makers import draw
 from leakmeter.extraction.makers.tabular import tabular
@@ -52,10 +53,17 @@ class PoolAttack(Attack):
         answers: list[Answer] = []
         student = job.student(self.student, oracle)
         for before, stop in zip([0, *stops], stops, strict=False):
-            answers = [Answer.join([*answers, oracle.query(pool[before:stop])])]
-            student = job.student(self.student, oracle)
-            self.learn(student, pool[:stop].float(), answers[0], job)
-            job.observe(student, stop)
+            try:
+                answers = [Answer.join([*answers, oracle.query_up_to_budget(pool[before:stop])])]
+            except BudgetExhausted:  # a remote victim had to be asked again, at the budget's cost
+                if not answers:
+                    raise
+                break
+            student, asked = job.student(self.student, oracle), len(answers[0])
+            self.learn(student, pool[:asked].float(), answers[0], job)
+            job.observe(student, asked)
+            if asked < stop:
+                break
         return student
 
     def _pool(self, spec: VictimSpec, job: Job) -> Tensor:

@@ -88,13 +88,14 @@ class _Campaign:
 
     def _ask(self, x: Tensor) -> None:
         try:
-            answer = self.oracle.query(x)
-        except BudgetExhausted as error:
-            self.exhausted, x = True, x[: error.remaining]
-            if len(x) == 0:
-                return
-            answer = self.oracle.query(x)
-        self.x, self.answers = torch.cat([self.x, x]), [*self.answers, answer]
+            answer = self.oracle.query_up_to_budget(x)
+        except BudgetExhausted:
+            self.exhausted = True
+            if not self.answers:
+                raise
+            return
+        self.exhausted = len(answer) < len(x)
+        self.x, self.answers = torch.cat([self.x, x[: len(answer)]]), [*self.answers, answer]
 
     def _draw(self, n: int) -> Tensor:
         """Queries in the victim's box; where it is open, pictures of zero mean and about unit spread."""

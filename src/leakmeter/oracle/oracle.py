@@ -91,6 +91,29 @@ class Oracle:
             return self._query_cached(rows, self._cache)
         return self._ask(rows, ATTACK, self.view, self._responder)
 
+    def query_up_to_budget(self, x: Tensor) -> Answer:
+        """Asks as many of the first rows as the budget allows; fewer answers than rows tell that it has ended.
+
+        In pieces: a repeat that a remote victim makes necessary and the budget cannot pay loses one, and not all.
+
+        Raises:
+            BudgetExhausted: if no row could be answered.
+        """
+        answers: list[Answer] = []
+        while len(x) or not answers:
+            piece = x[: self._responder.batch]
+            try:
+                answers.append(self.query(piece))
+            except BudgetExhausted as error:
+                if error.remaining > 0:
+                    x = piece[: error.remaining]
+                    continue
+                if not answers:
+                    raise
+                break
+            x = x[len(piece) :]
+        return Answer.join(answers)
+
     def judge(self, x: Tensor | np.ndarray) -> Answer:
         """The owner's own look at everything the victim outputs, on the evaluation account. Not for attacks."""
         return self._ask(self.spec.admit(x), EVALUATION, self._native, self._truth)
