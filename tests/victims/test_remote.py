@@ -20,6 +20,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from leakmeter import audit
 from leakmeter.errors import BudgetExhausted, UsageError, VictimError
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.ledger import ATTACK
@@ -167,6 +168,27 @@ def test_a_server_that_never_answers_ends_in_one_sentence(server, ask, name, sen
     assert caught.value.exit_code == 4
     assert "\n" not in str(caught.value)
     assert server.seen(name)["rows"] <= oracle.ledger.spent() <= 100
+
+
+def small_audit(victim: str, **remote: Any) -> dict[str, Any]:
+    surrogate = {"name": "surrogate", "student": "linear", "recipe": {"steps": 20}}
+    plan = {"source": victim, "remote": SMALL | remote}
+    return {"victim": plan, "attacks": [surrogate], "views": ["probs"], "seeds": [0, 1], "budget": 120, "stops": [60]}
+
+
+def test_an_audit_of_a_misbehaving_server_counts_what_it_saw(server, tmp_path) -> None:
+    result = audit(small_audit(server.model("all-21"), retries=20), out=tmp_path)
+    assert [cell.status for cell in result.cells] == ["done", "done"]
+    spent = [cell.spending.queries for cell in result.cells]
+    assert max(spent) <= 120
+    assert sum(spent) >= server.seen("all-21")["rows"] > 120
+    assert all(cell.spending.unconfirmed > 0 for cell in result.cells)
+
+
+def test_an_audit_of_a_hopeless_server_is_inconclusive(server, tmp_path) -> None:
+    result = audit(small_audit(server.model("nan-99.9"), retries=1), out=tmp_path)
+    assert result.exit_code == 4
+    assert all("NaN" in cell.error for cell in result.cells)
 
 
 def test_a_server_that_is_not_there(server) -> None:

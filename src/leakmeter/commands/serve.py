@@ -21,9 +21,12 @@ def serve(
     outputs: options.Outputs = None,
 ) -> None:
     """Serves a model on this machine, in the Open Inference Protocol."""
-    from leakmeter.plan import VictimPlan
+    from leakmeter.plan import make_plan
     from leakmeter.serve import serve as run_server
+    from leakmeter.serve.model import Served
     from leakmeter.victims.load import load_victim
 
     facts = options.given(options.victim_flags(victim, input_shape, low, high, classes, outputs))
-    run_server(load_victim(victim, **VictimPlan(**facts).keywords()), port=port, key_env=key_env, rate=rate)
+    model = load_victim(victim, **make_plan({"victim": facts}).victim.keywords())
+    typer.echo(f"the model: http://127.0.0.1:{port}/v2/models/{Served(model).name}")
+    run_server(model, port=port, key_env=key_env, rate=rate)

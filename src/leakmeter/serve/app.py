@@ -1,0 +1,97 @@
+"""The web application: routes of the Open Inference Protocol v2, a key and a rate limit in front of them."""
+
+from __future__ import annotations
+
+import hmac
+import math
+import threading
+import time
+
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException as AnyHTTPException
+
+from leakmeter import __version__
+from leakmeter.errors import LeakmeterError, UsageError
+from leakmeter.serve.model import Served
+from leakmeter.victims.victim import Responder
+
+
+class Guard:
+    """Lets requests with the right key pass, a second's worth at once and `rate` a second in the long run."""
+
+    def __init__(self, key: str | None, rate: float | None) -> None:
+        self._wanted = None if key is None else f"Bearer {key}".encode()
+        self._rate, self._lock = rate, threading.Lock()
+        self._full = max(1.0, rate or 1.0)
+        self._left, self._at = self._full, time.monotonic()
+
+    def __call__(self, request: Request) -> None:
+        """Refuses with 401 or 429."""
+        got = request.headers.get("authorization", "").encode()
+        if self._wanted is not None and not hmac.compare_digest(got, self._wanted):
+            raise HTTPException(401, "expected the key as a bearer token", {"www-authenticate": "Bearer"})
+        if self._rate is not None and (wait := self._take(self._rate)) > 0:
+            raise HTTPException(429, "too many requests", {"retry-after": str(math.ceil(wait))})
+
+    def _take(self, rate: float) -> float:
+        """Takes one request's worth; else the seconds until there is one."""
+        with self._lock:
+            now = time.monotonic()
+            self._left = min(self._full, self._left + (now - self._at) * rate)
+            self._at = now
+            if self._left < 1:
+                return (1 - self._left) / rate
+            self._left -= 1
+            return 0.0
+
+
+def make_app(victim: Responder, *, key: str | None = None, rate: float | None = None) -> FastAPI:
+    """The application that `serve` runs."""
+    model = Served(victim)
+    app = FastAPI(title="leakmeter", docs_url=None, redoc_url=None, openapi_url=None)
+    app.include_router(_health(model))
+    app.include_router(_model(model, Guard(key, rate)))
+
+    @app.exception_handler(AnyHTTPException)
+    def refused(request: Request, error: AnyHTTPException) -> JSONResponse:  # noqa: ARG001
+        return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+    @app.exception_handler(LeakmeterError)
+    def failed(request: Request, error: LeakmeterError) -> JSONResponse:  # noqa: ARG001
+        return JSONResponse({"error": str(error)}, 400 if isinstance(error, UsageError) else 500)
+
+    return app
+
+
+def _health(model: Served) -> APIRouter:
+    """Open to everyone: it tells nothing about the model."""
+    routes = APIRouter(prefix="/v2")
+
+    @routes.get("")
+    def server() -> dict[str, object]:
+        return {"name": "leakmeter", "version": __version__, "extensions": []}
+
+    @routes.get("/health/live")
+    @routes.get("/health/ready")
+    @routes.get(f"/models/{model.name}/ready")
+    def ready() -> Response:
+        return Response()
+
+    return routes
+
+
+def _model(model: Served, guard: Guard) -> APIRouter:
+    routes = APIRouter(prefix=f"/v2/models/{model.name}", dependencies=[Depends(guard)])
+
+    @routes.get("")
+    def metadata() -> dict[str, object]:
+        return model.metadata()
+
+    @routes.post("/infer")
+    async def infer(request: Request) -> Response:
+        body = await request.body()
+        return Response(await run_in_threadpool(model.infer, body), media_type="application/json")
+
+    return routes
