@@ -32,12 +32,12 @@ def distances(model: nn.Linear, x: Tensor, y: Tensor, p: float) -> Tensor:
 
 
 @pytest.mark.parametrize(("norm", "dual"), [("linf", 1.0), ("l2", 2.0)])
-@pytest.mark.parametrize("name", ["bim", "pgd"])
-def test_gradient_attacks_break_just_what_can_be_broken(model, x, name, norm, dual):
+@pytest.mark.parametrize(("name", "options"), [("bim", {"loss": "margin"}), ("pgd", {})])
+def test_gradient_attacks_break_just_what_can_be_broken(model, x, name, options, norm, dual):
     y = model(x).argmax(1)
     nearest = distances(model, x, y, dual).amin(1)
     eps = nearest.median().item()
-    found = evade(name, model, x, y, norm=norm, eps=eps, low=None, high=None, steps=40, loss="margin")
+    found = evade(name, model, x, y, norm=norm, eps=eps, low=None, high=None, steps=40, **options)
     assert not found.success[nearest > eps * 1.001].any()
     assert found.success[nearest < eps * 0.95].all()
 

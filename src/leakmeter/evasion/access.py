@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from leakmeter.errors import Inconclusive, UsageError
 from leakmeter.evasion.goal import Goal, Loss
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.training.loop import evaluating
 
 
 class Labels(Protocol):
@@ -111,15 +112,9 @@ class WhiteBox:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Gradients on, evaluation mode; afterwards every submodule is put back as it was."""
-        modes = [(part, part.training) for part in self.module.modules()]
-        try:
-            with torch.inference_mode(False), torch.enable_grad():
-                self.module.eval()
-                yield
-        finally:
-            for part, mode in modes:
-                part.training = mode
+        """Evaluation mode, and gradients even where the caller switched them off."""
+        with evaluating(self.module), torch.inference_mode(False), torch.enable_grad():
+            yield
 
     def look(self, x: Tensor) -> Look:
         """The logits of the originals, after a check that they are logits."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,8 +11,17 @@ from torch import Tensor
 from leakmeter.evasion.access import WhiteBox
 from leakmeter.evasion.ball import Ball, column
 from leakmeter.evasion.goal import Goal, Loss, margin
+from leakmeter.progress import Task
 
-FLAT = "the gradient is zero at the start: the model is saturated there, or hides its gradient"
+FLAT = "the gradient is zero there: the model is saturated, or hides its gradient"
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A part of a climb: one loss, and the length of each step."""
+
+    loss: Loss
+    lengths: Sequence[float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,11 +29,11 @@ class Climb:
     """Where a climb ended."""
 
     best: Tensor
-    """Of every iterate, the last one included, the one with the widest margin."""
+    """Of every point it came by, the one with the widest margin."""
     height: Tensor
     """The margin there; above 0 the example is broken."""
     flat: Tensor
-    """Examples whose gradient was zero at the start."""
+    """Examples that found no gradient at the start of the last leg they began."""
 
 
 def climb(
@@ -32,38 +41,42 @@ def climb(
     ball: Ball,
     goal: Goal,
     start: Tensor,
+    legs: Sequence[Leg],
+    task: Task,
     *,
-    loss: Loss,
-    steps: int,
-    length: Callable[[int], float],
     momentum: float = 0.0,
     early_stop: bool = False,
-    on_step: Callable[[], None] = lambda: None,
 ) -> Climb:
-    """Climbs the loss from `start`; step `i` is `length(i)` long. With `early_stop` broken examples stop climbing.
+    """Climbs leg by leg, each from the best point so far; with `early_stop`, each example until it is broken.
 
     Rows never mix, so an example ends where it would end alone, up to rounding inside the model.
     """
     best, height = start.clone(), start.new_full((len(start),), -torch.inf)
-    rows, x, velocity = torch.arange(len(start), device=start.device), start, torch.zeros_like(start)
     flat = torch.zeros_like(height, dtype=torch.bool)
-    for step in range(steps):
-        logits, gradient = access.gradient(x, goal, loss)
-        if step == 0:
-            flat = gradient.flatten(1).abs().amax(1) == 0
-        _keep_best(best, height, rows, x, margin(logits, goal))
-        if early_stop and bool((going := height[rows] <= 0).logical_not().any()):
-            rows, x, velocity, gradient = rows[going], x[going], velocity[going], gradient[going]
-            ball, goal = ball.rows(going), goal.rows(going)
-            if len(rows) == 0:
-                break
-        if momentum:
-            velocity = gradient = torch.add(_unit_l1(gradient), velocity, alpha=momentum)
-        x = ball.project(torch.add(x, ball.steepest(gradient, x), alpha=length(step)))
-        on_step()
-    if len(rows) > 0:
+    rows, velocity = torch.arange(len(start), device=start.device), torch.zeros_like(start)
+    for leg in legs:
+        x = best[rows]
+        for step, length in enumerate(leg.lengths):
+            logits, gradient = access.gradient(x, goal, leg.loss)
+            if step == 0:
+                flat[rows] = is_flat(gradient)
+            _keep_best(best, height, rows, x, margin(logits, goal))
+            if early_stop and not bool((going := height[rows] <= 0).all()):
+                rows, x, velocity, gradient = rows[going], x[going], velocity[going], gradient[going]
+                ball, goal = ball.rows(going), goal.rows(going)
+                if len(rows) == 0:
+                    return Climb(best, height, flat)
+            if momentum:
+                velocity = gradient = torch.add(_unit_mean(gradient), velocity, alpha=momentum)
+            x = ball.project(torch.add(x, ball.steepest(gradient, x), alpha=length))
+            task.advance()
         _keep_best(best, height, rows, x, margin(access.logits(x), goal))
     return Climb(best, height, flat)
+
+
+def is_flat(gradient: Tensor) -> Tensor:
+    """Which rows are zero."""
+    return (gradient == 0).flatten(1).all(1)
 
 
 def _keep_best(best: Tensor, height: Tensor, rows: Tensor, x: Tensor, margins: Tensor) -> None:
@@ -71,7 +84,7 @@ def _keep_best(best: Tensor, height: Tensor, rows: Tensor, x: Tensor, margins: T
     best[rows[higher]], height[rows[higher]] = x[higher], margins[higher]
 
 
-def _unit_l1(gradient: Tensor) -> Tensor:
-    """Scaled to mean absolute value 1, so that gradients of different steps weigh the same in a momentum."""
+def _unit_mean(gradient: Tensor) -> Tensor:
+    """Scaled to a mean absolute value of 1, so that gradients of different steps weigh the same in a momentum."""
     mean = gradient.abs().flatten(1).mean(1).clamp_min(torch.finfo(gradient.dtype).tiny)
     return gradient / column(mean, gradient)

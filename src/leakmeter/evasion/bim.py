@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from leakmeter.evasion.access import WhiteBox
-from leakmeter.evasion.ascent import FLAT, climb
+from leakmeter.evasion.ascent import FLAT, Leg, climb
 from leakmeter.evasion.attack import Candidates, GradientAttack, Problem
 from leakmeter.evasion.goal import LOSSES
 
@@ -24,17 +24,7 @@ class Bim(GradientAttack):
 
     def run(self, problem: Problem[WhiteBox]) -> Candidates:
         """Climbs from the original."""
-        length = self.reach * problem.ball.eps / self.steps
+        legs = [Leg(LOSSES[self.loss], [self.reach * problem.ball.eps / self.steps] * self.steps)]
         with problem.progress.task("climbing", self.steps) as task:
-            end = climb(
-                problem.access,
-                problem.ball,
-                problem.goal,
-                problem.x,
-                loss=LOSSES[self.loss],
-                steps=self.steps,
-                length=lambda _: length,
-                momentum=self.momentum,
-                on_step=task.advance,
-            )
+            end = climb(problem.access, problem.ball, problem.goal, problem.x, legs, task, momentum=self.momentum)
         return Candidates(end.best, {int(row): FLAT for row in end.flat.nonzero()})

@@ -1,11 +1,13 @@
 """The Boundary attack: a random walk along the decision boundary, by labels alone (Brendel et al. 2018, algorithm 1).
 
 Each step proposes a move around the original at the same distance (`sideways`) and then a little towards it
-(`inwards`); it is taken if the label still is the wanted one. Both lengths follow their own success rates.
+(`inwards`); it is taken if the label still is the wanted one. Both lengths follow their own success rates. Beyond the
+paper, the walk has a drift: it remembers which directions were accepted and which were not, and leans that way.
 """
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import torch
@@ -19,10 +21,11 @@ from leakmeter.evasion.ball import Norm
 from leakmeter.evasion.starts import Nearest, bisect, find_starts
 from leakmeter.seeds import stream
 
-_PROBE_EVERY = 10  # steps between two looks at the sideways move alone
-_SIDEWAYS_RATE, _SIDEWAYS_GAIN = 0.35, 0.3  # the success rate that a length is steered to, and how fast
-_INWARDS_RATE, _INWARDS_GAIN = 0.2, 0.1
-_LOOK_EVERY, _SETTLED = 250, 0.999  # an example is left where so many steps leave this much of its distance
+_PROBE_EVERY = 20  # steps between two looks at the sideways move alone
+_SIDEWAYS_RATE, _SIDEWAYS_GAIN = 0.6, 0.5  # the success rate that a length is steered to, and how fast
+_INWARDS_RATE, _INWARDS_GAIN = 0.4, 0.1
+_DRIFT, _MEMORY = 0.5, 0.999  # the drift's share of a direction, and what it keeps of itself from step to step
+_LOOK_EVERY, _SETTLED = 250, 0.99  # an example is left where so many steps leave this much of its distance
 
 
 class Boundary(DecisionAttack):
@@ -78,32 +81,48 @@ class _Walk:
         self.offset = (nearest.examples[self.rows] - self.x).flatten(1)
         self.distance = self.offset.norm(dim=1)
         self.before = torch.full_like(self.distance, torch.inf)
+        self.drift = torch.zeros_like(self.offset)
         self.sideways, self.inwards = torch.full_like(self.distance, sideways), torch.full_like(self.distance, inwards)
 
     def step(self, directions: torch.Generator, *, probe: bool) -> None:
         """Proposes one move an example and takes it where the goal is still reached."""
-        around = self._turned(directions)
+        eta = torch.randn(self.offset.shape[1], generator=directions, device=directions.device).to(self.offset)
+        eta /= eta.norm()
+        around = self._turned(eta)
         if probe:
             held = self.goal.reached(self.access.labels(self._inside(around)))
             self.sideways *= torch.exp(_SIDEWAYS_GAIN * (held.to(around) - _SIDEWAYS_RATE))
-        points = self._inside(around * (1 - self.inwards)[:, None])
-        offset = (points - self.x).flatten(1)
-        distance = offset.norm(dim=1)
+        points = self._inside(around.mul_((1 - self.inwards)[:, None]))
         reached = self.goal.reached(self.access.labels(points))
-        self.inwards *= torch.exp(_INWARDS_GAIN * (reached.to(around) - _INWARDS_RATE))
-        self.inwards.clamp_(max=0.5)
-        taken = (reached & (distance < self.distance)).nonzero()[:, 0]
-        self.offset[taken], self.distance[taken] = offset[taken], distance[taken]
-        self.nearest.put(self.rows[taken], points[taken])
+        surprise = reached.to(around) - _INWARDS_RATE
+        self.inwards.mul_(torch.exp(_INWARDS_GAIN * surprise)).clamp_(max=0.5)
+        self.drift.mul_(_MEMORY).addr_(surprise, eta)
+        self._take(reached.nonzero()[:, 0], points)
 
-    def _turned(self, directions: torch.Generator) -> Tensor:
-        """Each offset turned by a random angle: a step along the tangent, scaled back onto the sphere."""
-        eta = torch.randn(self.offset.shape[1], generator=directions, device=directions.device).to(self.offset)
-        along = self.offset @ eta / self.distance
-        tangent = (eta.square().sum() - along.square()).clamp_min(1e-12).sqrt()
+    def _turned(self, eta: Tensor) -> Tensor:
+        """Each offset turned around its original: a step along the tangent, scaled back onto the sphere.
+
+        The direction mixes `eta` and the drift, and the result is a combination of these two and the offset: its
+        coefficients follow from their inner products, without a further vector for each example.
+        """
+        square = self.distance.square()
+        drift_square = self.drift.square().sum(1)
+        a, b = math.sqrt(1 - _DRIFT**2), _DRIFT * torch.rsqrt(drift_square.clamp_min(1e-12))
+        along = (a * (self.offset @ eta) + b * (self.drift * self.offset).sum(1)) / square
+        tangent = a**2 + 2 * a * b * (self.drift @ eta) + b.square() * drift_square - along.square() * square
         scale = torch.rsqrt(1 + self.sideways.square())
-        push = scale * self.sideways * self.distance / tangent
-        return torch.addcmul((scale - push * along / self.distance)[:, None] * self.offset, push[:, None], eta)
+        push = scale * self.sideways * self.distance * torch.rsqrt(tangent.clamp_min(1e-12))
+        kept: Tensor = self.offset * (scale - push * along)[:, None]
+        return kept.addr_(push * a, eta).addcmul_(self.drift, (push * b)[:, None])
+
+    def _take(self, rows: Tensor, points: Tensor) -> None:
+        """Moves these rows, except where rounding would move them away from the original."""
+        offset = (points[rows] - self.x[rows]).flatten(1)
+        distance = offset.norm(dim=1)
+        nearer = distance < self.distance[rows]
+        rows = rows[nearer]
+        self.offset[rows], self.distance[rows] = offset[nearer], distance[nearer]
+        self.nearest.put(self.rows[rows], points[rows])
 
     def _inside(self, offset: Tensor) -> Tensor:
         """The inputs at these offsets; the box can only bring them nearer to the originals."""
@@ -113,7 +132,7 @@ class _Walk:
         """Lets go of examples that hardly came nearer since the last look."""
         going = self.distance < _SETTLED * self.before
         if not bool(going.all()):
-            for name in ("rows", "x", "offset", "distance", "sideways", "inwards"):
+            for name in ("rows", "x", "offset", "drift", "distance", "sideways", "inwards"):
                 setattr(self, name, getattr(self, name)[going])
             self.goal = self.goal.rows(going)
         self.before = self.distance.clone()

@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import Tensor
 
 from leakmeter.evasion.access import WhiteBox
-from leakmeter.evasion.ascent import FLAT
+from leakmeter.evasion.ascent import FLAT, is_flat
 from leakmeter.evasion.attack import Candidates, GradientAttack, Problem
 from leakmeter.evasion.ball import Norm, column
 from leakmeter.evasion.goal import Goal, margin
@@ -68,7 +68,7 @@ class CarliniWagner(GradientAttack):
             broken[state.rows[won]] = True
             search.offer(state.rows, state.x, squared, margins, won)
             if step == 0:
-                search.flat[rows] = uphill.flatten(1).abs().amax(1) == 0
+                search.flat[rows] = is_flat(uphill)
             state.descend(2 * offset - column(state.c, offset) * uphill, self._rate(step))
             state.x = problem.ball.box.clamp(state.x)
             state.lowest = torch.minimum(state.lowest, squared + state.c * (self.confidence - margins).clamp_min(0))

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 
 from leakmeter.evasion.access import WhiteBox
-from leakmeter.evasion.ascent import FLAT
+from leakmeter.evasion.ascent import FLAT, is_flat
 from leakmeter.evasion.attack import Candidates, GradientAttack, Problem
 from leakmeter.evasion.goal import LOSSES
 
@@ -22,5 +22,4 @@ class Fgsm(GradientAttack):
         ball = problem.ball
         _, gradient = problem.access.gradient(problem.x, problem.goal, LOSSES[self.loss])
         examples = ball.project(torch.add(problem.x, ball.steepest(gradient, problem.x), alpha=ball.eps))
-        flat = gradient.flatten(1).abs().amax(1) == 0
-        return Candidates(examples, {int(row): FLAT for row in flat.nonzero()})
+        return Candidates(examples, {int(row): FLAT for row in is_flat(gradient).nonzero()})

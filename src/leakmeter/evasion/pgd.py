@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -9,29 +10,31 @@ from pydantic import Field
 from torch import Tensor
 
 from leakmeter.evasion.access import WhiteBox
-from leakmeter.evasion.ascent import FLAT, climb
+from leakmeter.evasion.ascent import FLAT, Leg, climb
 from leakmeter.evasion.attack import Candidates, GradientAttack, Problem
 from leakmeter.evasion.goal import LOSSES
 from leakmeter.seeds import stream
 
 
 class Pgd(GradientAttack):
-    """Projected gradient ascent, keeping the best iterate of all restarts."""
+    """Projected gradient ascent that keeps the best point of all restarts.
+
+    Each restart climbs the losses one after the other, each from the best point of the one before: cross-entropy
+    finds its way from afar, the margin finishes what is nearly broken. Steps shrink, so that every climb settles.
+    """
 
     steps: int = Field(default=40, ge=1)
+    """Gradients a restart, shared out among the losses."""
     restarts: int = Field(default=1, ge=1)
     random_start: bool = True
+    losses: tuple[Literal["ce", "margin"], ...] = Field(default=("ce", "margin", "ce", "margin"), min_length=1)
     reach: float = Field(default=2.5, gt=0)
-    """The length of all steps together, in units of eps: enough to cross the ball and come back some way."""
-    decay: bool = True
-    """Whether steps shrink linearly to nothing, so that the climb settles; otherwise all are equally long."""
-    loss: Literal["ce", "margin"] = "margin"
-    momentum: float = Field(default=0.0, ge=0)
+    """The length of all steps up one loss together, in units of eps: enough to cross the ball and to come back."""
     early_stop: bool = True
     """Leave an example as soon as it is broken. Turn off for examples that should also break other models."""
 
     def run(self, problem: Problem[WhiteBox]) -> Candidates:
-        """Climbs once a restart, each time with the examples not broken so far."""
+        """One restart after the other, each with the examples not broken so far."""
         best = problem.x.clone()
         height = best.new_full((len(best),), -torch.inf)
         if self.early_stop:
@@ -39,21 +42,12 @@ class Pgd(GradientAttack):
         flat: set[int] = set()
         with problem.progress.task("climbing", self.restarts * self.steps) as task:
             for restart in range(self.restarts):
-                rows = (height <= 0).nonzero()[:, 0] if self.early_stop else torch.arange(len(best), device=best.device)
+                rows = (height <= (0 if self.early_stop else torch.inf)).nonzero()[:, 0]
                 if len(rows) == 0:
                     break
-                end = climb(
-                    problem.access,
-                    problem.ball.rows(rows),
-                    problem.goal.rows(rows),
-                    self._start(problem, restart)[rows],
-                    loss=LOSSES[self.loss],
-                    steps=self.steps,
-                    length=lambda step: self._length(step) * problem.ball.eps,
-                    momentum=self.momentum,
-                    early_stop=self.early_stop,
-                    on_step=task.advance,
-                )
+                ball, goal = problem.ball.rows(rows), problem.goal.rows(rows)
+                start, legs = self._start(problem, restart)[rows], self._legs(problem.ball.eps)
+                end = climb(problem.access, ball, goal, start, legs, task, early_stop=self.early_stop)
                 higher = end.height > height[rows]
                 best[rows[higher]], height[rows[higher]] = end.best[higher], end.height[higher]
                 flat.update(rows[end.flat].tolist())
@@ -65,6 +59,12 @@ class Pgd(GradientAttack):
             return problem.x
         return problem.ball.sample(stream(problem.seed, "pgd", restart, device=problem.x.device))
 
-    def _length(self, step: int) -> float:
-        mean = self.reach / self.steps
-        return mean * 2 * (self.steps - step) / (self.steps + 1) if self.decay else mean
+    def _legs(self, eps: float) -> list[Leg]:
+        """Steps that fall linearly to nothing and together are `reach` radii long."""
+        ends = [round(self.steps * part / len(self.losses)) for part in range(len(self.losses) + 1)]
+        counts = [end - start for start, end in pairwise(ends)]
+        return [
+            Leg(LOSSES[loss], [self.reach * eps * 2 * (n - step) / (n * (n + 1)) for step in range(n)])
+            for loss, n in zip(self.losses, counts, strict=True)
+            if n > 0
+        ]
