@@ -61,7 +61,8 @@ class Line(ABC):
     def learn(self, t: Tensor, jumps: Tensor) -> None:
         """Adds a unit, off at the start, for each bend: at t the gradient changes by `jumps` as t rises."""
         away = torch.sign(t)  # behind the start a jump is met backwards
-        least = self.noise * self.asker.steepest + self.asker.blur
-        normals, weights, rows = factor(jumps * away[:, None, None], away[:, None] * self.along, least)
-        offsets = (self.at(t[rows]) * normals).sum(1)
-        self.network.add(normals, offsets, weights, same=self.asker.eps ** (1 / 3), negligible=least)
+        jump_noise = self.noise * self.asker.steepest + self.asker.blur
+        normals, weights, rows = factor(jumps * away[:, None, None], away[:, None] * self.along, jump_noise)
+        points = self.at(t[rows])
+        bias_noise = jump_noise * (1 + points.square().mean(1).sqrt())
+        self.network.add(normals, (points * normals).sum(1), weights, jump_noise=jump_noise, bias_noise=bias_noise)

@@ -32,35 +32,47 @@ class OneHidden(nn.Module):
         """How many hidden units are known."""
         return len(self.offsets)
 
+    def hidden(self, x: Tensor) -> Tensor:
+        """What the units compare with zero, [n, h]."""
+        return torch.addmm(-self.offsets, x, self.normals.T)
+
     def forward(self, x: Tensor) -> Tensor:
         """Outputs, [n, C]."""
-        x = x.flatten(1).to(self.skip)
-        hidden = torch.relu(torch.addmm(-self.offsets, x, self.normals.T))
-        return torch.addmm(torch.addmm(self.shift, x, self.skip.T), hidden, self.weights.T)
+        return torch.addmm(torch.addmm(self.shift, x, self.skip.T), torch.relu(self.hidden(x)), self.weights.T)
 
     def pieces(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [n, C] and their gradients [n, C, d]."""
-        on = (torch.addmm(-self.offsets, x, self.normals.T) > 0).to(x)
+        on = (self.hidden(x) > 0).to(x)
         gradients = torch.stack([(on * row) @ self.normals for row in self.weights], dim=1)
         return self(x), gradients + self.skip
 
-    def add(self, normals: Tensor, offsets: Tensor, weights: Tensor, *, same: float, negligible: float) -> None:
-        """Adds units; one that lies on a known unit's hyperplane (to within `same`) changes that unit's weights.
+    def add(self, normals: Tensor, offsets: Tensor, weights: Tensor, *, jump_noise: float, bias_noise: Tensor) -> None:
+        """Adds units; one on a known unit's hyperplane, as far as can be told, changes that unit's weights instead.
 
-        Units whose weights are `negligible` in the end are dropped: that is how a bend which was taken for one unit,
-        and later turned out to be two, disappears.
+        Units without weight left are dropped: that is how a bend disappears which was taken for one unit and turns
+        out to be two. `jump_noise` is how far off weight times normal may be, `bias_noise` [n] weight times offset.
         """
-        known = self.normals @ normals.T > 1 - same**2
-        known &= (self.offsets[:, None] - offsets).abs() <= same * (1 + offsets.abs())
-        fresh = ~known.any(0)
-        if not bool(fresh.all()):
-            twin = known[:, ~fresh].to(torch.uint8).argmax(0)
-            self.weights = self.weights.index_add(1, twin, weights[:, ~fresh])
-        self.normals = torch.cat([self.normals, normals[fresh]])
-        self.offsets = torch.cat([self.offsets, offsets[fresh]])
-        self.weights = torch.cat([self.weights, weights[:, fresh]], dim=1)
-        kept = self.weights.norm(dim=0) > negligible
+        twin, known = self._twins(normals, offsets, weights, jump_noise, bias_noise)
+        self.weights = self.weights.index_add(1, twin[known], weights[:, known])
+        self.normals = torch.cat([self.normals, normals[~known]])
+        self.offsets = torch.cat([self.offsets, offsets[~known]])
+        self.weights = torch.cat([self.weights, weights[:, ~known]], dim=1)
+        kept = self.weights.norm(dim=0) > jump_noise
         self.normals, self.offsets, self.weights = self.normals[kept], self.offsets[kept], self.weights[:, kept]
+
+    def _twins(
+        self, normals: Tensor, offsets: Tensor, weights: Tensor, jump_noise: float, bias_noise: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The nearest known unit of each new one, [n], and whether noise alone can keep them apart, [n]."""
+        if self.units == 0:
+            nothing = torch.zeros(len(offsets), dtype=torch.long)
+            return nothing, nothing.bool()
+        shift = (self.offsets[:, None] - offsets).abs()
+        twin = (self.normals @ normals.T - shift / (1 + offsets.abs())).argmax(0)
+        size = torch.minimum(self.weights.norm(dim=0)[twin], weights.norm(dim=0))
+        turn = (self.normals[twin] - normals).norm(dim=1)
+        near = (turn * size <= 8 * jump_noise) & ((self.offsets[twin] - offsets).abs() * size <= 8 * bias_noise)
+        return twin, near
 
 
 def factor(jumps: Tensor, ahead: Tensor, noise: float) -> tuple[Tensor, Tensor, Tensor]:
