@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-import torch
-
 from leakmeter.defenses import defend
 from leakmeter.errors import BudgetExhausted, Inconclusive, NotApplicable
 from leakmeter.evaluation.health import health
@@ -34,15 +32,12 @@ def run_cell(
     *,
     prices: Prices | None = None,
     device: str = "cpu",
-    threads: int = 1,
     progress: Progress = SILENT,
 ) -> CellResult:
     """Runs, or goes on with, one cell. A finished cell is read, not run again; a failing one says why."""
     finished = run.path / "cell.json"
     if finished.exists():
         return CellResult.model_validate_json(finished.read_text())
-    torch.set_num_threads(threads)
-    torch.set_flush_denormal(True)
     run.say(f"start {cell.id}")
     try:
         result = _run(cell, victim, test, run, prices, device, progress)

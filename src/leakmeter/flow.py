@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from leakmeter.cells import run_cell
+from leakmeter.compute import computing
 from leakmeter.data.dataset import Dataset
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.score import Reference, reference
@@ -44,11 +45,18 @@ def audit(
         progress: what shows progress.
     """
     plan = _plan(plan)
+    with computing(plan.threads):
+        return _audit(plan, victim, Path(out), resume, executor, progress)
+
+
+def _audit(
+    plan: Plan, victim: Victim | None, out: Path, resume: str | Path | None, executor: str, progress: Progress
+) -> AuditResult:
     test = load_test(plan)
     given, victim = victim, victim or open_victim(plan, test)
     plan = complete(plan, victim, test)
     content = plan.model_dump(mode="json")
-    run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(Path(out), plan.name), content)
+    run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(out, plan.name), content)
     with run.held():
         if len(only := list(plan.cells())) == 1:  # a single extraction needs no folder of cells
             cells = [run_cell(only[0], victim, test, run, **settings(plan), progress=progress)]

@@ -6,9 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from leakmeter.cells import run_cell
+from leakmeter.compute import computing
 from leakmeter.evaluation.score import Reference
 from leakmeter.opening import load_test, open_victim
 from leakmeter.oracle.ledger import Prices
@@ -24,8 +23,9 @@ TRUTH = "truth.safetensors"
 def work(plan_json: str, cell_json: str, folder: str) -> str:
     """Runs one cell of a plan in `folder`; text in, text out, so that any process or machine can be asked."""
     plan, cell = Plan.model_validate_json(plan_json), Cell.model_validate_json(cell_json)
-    victim, truth = _opened(plan_json, folder)
-    return work_here(plan, cell, victim, truth, Path(folder)).model_dump_json()
+    with computing(plan.threads):
+        victim, truth = _opened(plan_json, folder)
+        return work_here(plan, cell, victim, truth, Path(folder)).model_dump_json()
 
 
 def work_here(
@@ -40,7 +40,7 @@ def work_here(
 def settings(plan: Plan) -> dict[str, Any]:
     """What every cell of the plan shares."""
     prices = None if plan.prices is None else Prices(plan.prices.query, plan.prices.explanation)
-    return {"prices": prices, "device": plan.device, "threads": plan.threads}
+    return {"prices": prices, "device": plan.device}
 
 
 def failed(cell: Cell, why: str) -> CellResult:
@@ -51,7 +51,6 @@ def failed(cell: Cell, why: str) -> CellResult:
 @lru_cache(maxsize=1)
 def _opened(plan_json: str, folder: str) -> tuple[Victim, Reference | None]:
     plan = Plan.model_validate_json(plan_json)
-    torch.set_num_threads(plan.threads)
     test = load_test(plan)
     victim = open_victim(plan, test)
     path = Path(folder) / TRUTH
