@@ -20,7 +20,7 @@ PLAN: dict[str, Any] = {
     "views": ["probs", "labels"],
     "budget": 2000,
     "stops": [500],
-    "seeds": [0, 1],
+    "seeds": [0, 1, 2],
     "attacks": [
         {
             "name": "procedural",
