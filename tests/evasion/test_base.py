@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.errors import Inconclusive, UsageError
+from leakmeter.evasion.access import WhiteBox
 from leakmeter.evasion.attack import Candidates, GradientAttack, Problem
 from leakmeter.evasion.base import ATTACKS, evade
 
@@ -211,3 +212,18 @@ def test_a_model_that_answers_nan_or_has_no_gradient_is_refused(digits):
         evade("pgd", Odd(torch.nan), x, y, eps=0.1)
     with pytest.raises(UsageError, match="boundary"):
         evade("pgd", Odd(1.0), x, y, eps=0.1)
+
+
+@pytest.mark.parametrize("loss", ["ce", "margin", "both"])
+@pytest.mark.parametrize("steps", [1, 2, 3, 10])
+def test_pgd_computes_as_many_gradients_as_it_was_given_steps(trained, digits, monkeypatch, loss, steps):
+    calls = []
+    measured = WhiteBox.gradient
+
+    def counted(self: WhiteBox, *arguments: Any) -> tuple[Tensor, Tensor]:
+        calls.append(1)
+        return measured(self, *arguments)
+
+    monkeypatch.setattr(WhiteBox, "gradient", counted)
+    evade("pgd", trained, *digits, eps=0.1, steps=steps, loss=loss, restarts=2, early_stop=False)
+    assert len(calls) == 2 * steps

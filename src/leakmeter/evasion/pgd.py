@@ -19,17 +19,17 @@ from leakmeter.seeds import stream
 class Pgd(GradientAttack):
     """Projected gradient ascent that keeps the best point of all restarts.
 
-    Each restart climbs the losses one after the other, each from the best point of the one before: cross-entropy
-    finds its way from afar, the margin finishes what is nearly broken. Steps shrink, so that every climb settles.
+    By default a restart climbs two losses in turn, each time from the best point so far: cross-entropy finds its way
+    from afar, the margin finishes what is nearly broken. Steps shrink, so that every climb settles.
     """
 
     steps: int = Field(default=40, ge=1)
-    """Gradients a restart, shared out among the losses."""
+    """Gradients a restart."""
     restarts: int = Field(default=1, ge=1)
     random_start: bool = True
-    losses: tuple[Literal["ce", "margin"], ...] = Field(default=("ce", "margin", "ce", "margin"), min_length=1)
+    loss: Literal["ce", "margin", "both"] = "both"
     reach: float = Field(default=2.5, gt=0)
-    """The length of all steps up one loss together, in units of eps: enough to cross the ball and to come back."""
+    """The length of all steps of a climb together, in units of eps: enough to cross the ball and to come back."""
     early_stop: bool = True
     """Leave an example as soon as it is broken. Turn off for examples that should also break other models."""
 
@@ -60,11 +60,12 @@ class Pgd(GradientAttack):
         return problem.ball.sample(stream(problem.seed, "pgd", restart, device=problem.x.device))
 
     def _legs(self, eps: float) -> list[Leg]:
-        """Steps that fall linearly to nothing and together are `reach` radii long."""
-        ends = [round(self.steps * part / len(self.losses)) for part in range(len(self.losses) + 1)]
+        """Climbs whose steps fall linearly to nothing and together are `reach` radii long."""
+        losses = ["ce", "margin", "ce", "margin"] if self.loss == "both" else [self.loss]
+        ends = [round(self.steps * part / len(losses)) for part in range(len(losses) + 1)]
         counts = [end - start for start, end in pairwise(ends)]
         return [
             Leg(LOSSES[loss], [self.reach * eps * 2 * (n - step) / (n * (n + 1)) for step in range(n)])
-            for loss, n in zip(self.losses, counts, strict=True)
+            for loss, n in zip(losses, counts, strict=True)
             if n > 0
         ]
