@@ -14,6 +14,7 @@ from torch import nn
 from leakmeter.certificates import certify
 from leakmeter.studies import stn_fig4
 from leakmeter.studies.stn_attacks import Defended, Noisy, curve
+from leakmeter.studies.stn_boundary import walked
 from leakmeter.studies.stn_soundness import flips
 
 
@@ -54,6 +55,14 @@ def test_accuracy_falls_with_the_size_of_the_attack():
     assert accuracy[-1] < 0.2
 
 
+def test_a_walk_by_labels_breaks_an_ordinary_halfspace_at_its_distance():
+    points = walked(Defended(halfspace()), X, Y, 300, seed=0)
+    distance = (X.flatten(1).sum(1) - 8).abs() / 4
+    for point in points:
+        expected = (distance > point["eps"]).double().mean().item()
+        assert point["accuracy"] == pytest.approx(expected, abs=0.1)
+
+
 def test_no_attack_flips_inside_the_radius_and_they_do_outside():
     network = halfspace()
     certificate = certify(network, X, sigma=0.3, n=1000)
@@ -66,7 +75,7 @@ def test_no_attack_flips_inside_the_radius_and_they_do_outside():
 
 @pytest.mark.slow
 @pytest.mark.skipif("LEAKMETER_DATA" not in os.environ, reason="needs MNIST below LEAKMETER_DATA")
-@pytest.mark.parametrize("name", ["stn_table1", "stn_fig1", "stn_fig2", "stn_fig3", "stn_soundness"])
+@pytest.mark.parametrize("name", ["stn_table1", "stn_fig1", "stn_fig2", "stn_fig3", "stn_boundary", "stn_soundness"])
 def test_rehearsal(tmp_path, name, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     found = import_module(f"leakmeter.studies.{name}").main(Path(tmp_path), quick=True)

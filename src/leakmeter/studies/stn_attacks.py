@@ -57,11 +57,15 @@ class Defended:
             labels: Tensor = self.network(x).argmax(1)
         return labels
 
+    def exposed(self) -> tuple[nn.Module, int]:
+        """What a white-box adversary differentiates, and over how many draws of it he averages."""
+        return (Noisy(self.network, self.sigma), 10) if self.sigma else (self.network, 1)
+
     def attacked(
         self, x: Tensor, y: Tensor, norm: Norm, eps: float, *, seed: int, steps: int = 20, progress: Progress = SILENT
     ) -> Tensor:
         """Inputs within `eps` chosen against this very defense."""
-        model, eot = (Noisy(self.network, self.sigma), 10) if self.sigma else (self.network, 1)
+        model, eot = self.exposed()
         evasion = evade(
             "pgd",
             model,
@@ -104,8 +108,9 @@ def draw(lines: dict[str, list[dict[str, Any]]], path: Path) -> None:
     """Accuracy against size, one panel a norm; transferred attacks dashed."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 3.8), layout="constrained")
-    for axes, norm in zip(figure.subplots(1, 2, sharey=True), SIZES, strict=True):
+    norms = [norm for norm in SIZES if any(norm in key for key in lines)]
+    figure = Figure(figsize=(5 * len(norms), 3.8), layout="constrained")
+    for axes, norm in zip(figure.subplots(1, len(norms), sharey=True, squeeze=False)[0], norms, strict=True):
         for key, points in lines.items():
             name = key.partition("/")[0]
             if name.endswith(norm):
