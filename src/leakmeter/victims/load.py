@@ -162,7 +162,10 @@ class _Facts:
 
     def _draft(self) -> VictimSpec:
         if self.input_shape is None:
-            raise UsageError("the shape of one input cannot be read off this victim; pass input_shape=(1, 28, 28)")
+            raise UsageError(
+                "the shape of one input cannot be read off this victim; pass input_shape=(1, 28, 28), "
+                "on the command line --input-shape 1,28,28"
+            )
         try:
             shape = tuple(operator.index(side) for side in self.input_shape)
         except TypeError as error:
@@ -173,7 +176,7 @@ class _Facts:
         if missing:
             raise UsageError(
                 f"the range of the inputs cannot be read off this victim; pass {' and '.join(missing)}, "
-                f"for example low=0.0, high=1.0 (None: unbounded)"
+                f"for example low=0.0, high=1.0 (None: unbounded), on the command line --low 0 --high 1"
             )
         low, high = _bound("low", self.low, shape, self.dtype), _bound("high", self.high, shape, self.dtype)
         if low is not None and high is not None and not bool((low < high).all()):
@@ -200,7 +203,9 @@ class _Facts:
     def _columns(self, answer: Tensor, outputs: str) -> int:
         if outputs == "labels":
             if self.classes is None:
-                raise UsageError("a victim that returns labels does not say how many there are; pass classes=10")
+                raise UsageError(
+                    "a victim that returns labels does not say how many there are; pass classes=10, --classes 10"
+                )
             if answer.dim() != 1:
                 raise UsageError(f"expected one label a row, got outputs with {answer.shape[1]} columns")
             return self.classes
