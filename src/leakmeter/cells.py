@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import asdict
 from typing import Any
 
-from leakmeter.defenses import defend
+from leakmeter.defenses import NONE, defend, undoing
+from leakmeter.detectors.detection import detect
+from leakmeter.detectors.recorder import Recorder
 from leakmeter.errors import BudgetExhausted, Inconclusive, NotApplicable
 from leakmeter.evaluation.health import health
 from leakmeter.evaluation.score import Reference, TestData, reference
+from leakmeter.evaluation.utility import utility
 from leakmeter.extraction.base import extract
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger, Prices
 from leakmeter.oracle.oracle import Oracle
@@ -22,6 +26,8 @@ from leakmeter.runs.run import Run
 from leakmeter.seeds import derive
 from leakmeter.thief import try_copy
 from leakmeter.victims.victim import Victim
+
+_ASKED = "asked"
 
 
 def run_cell(
@@ -42,11 +48,12 @@ def run_cell(
     try:
         result = _run(cell, victim, test, run, prices, device, progress)
     except NotApplicable as error:
-        result = CellResult(**_identity(cell), status="skipped", error=str(error))
+        result = CellResult(**cell.identity, status="skipped", error=str(error))
     except (Inconclusive, BudgetExhausted) as error:
         run.say(f"failed: {error}")
-        return CellResult(**_identity(cell), status="failed", error=str(error))
+        return CellResult(**cell.identity, status="failed", error=str(error))
     write_atomic(finished, result.model_dump_json(indent=2).encode())
+    shutil.rmtree(run.path / _ASKED, ignore_errors=True)  # not before: until then a resumed run needs it
     run.say(f"{result.status} in {result.seconds:.1f} s")
     return result
 
@@ -60,7 +67,7 @@ def _run(
     device: str,
     progress: Progress,
 ) -> CellResult:
-    ledger, log = run.ledger(cell.budget), run.answers()
+    ledger, log, recorder = run.ledger(cell.budget), run.answers(), Recorder(run.path / _ASKED)
     try:
         oracle = Oracle(
             defend(cell.defense, victim),
@@ -69,6 +76,8 @@ def _run(
             ledger=ledger,
             log=log,
             truth=victim,
+            undo=undoing(cell.defense, cell.view),
+            observer=recorder if cell.detectors else None,
         )
         truth = test if test is None or isinstance(test, Reference) else reference(oracle, test)
         copy = extract(
@@ -90,19 +99,31 @@ def _run(
         if cell.transfer is not None and truth is not None:
             transfer = try_copy(cell.transfer, copy, oracle, victim, truth, run.path, progress)
         return CellResult(
-            **_identity(cell),
+            **cell.identity,
             status="done",
             curve=copy.curve,
             untrained=copy.untrained,
             **({} if truth is None else health(oracle, truth)),
             transfer=transfer,
-            spending=_spending(ledger, prices),
+            notes=copy.notes | _notes(cell, oracle, truth, recorder),
+            spending=_spending(ledger, prices),  # last: whatever is asked above counts
             seconds=copy.seconds,
-            notes=copy.notes,
         )
     finally:
         ledger.close()
         log.close()
+        recorder.close()
+
+
+def _notes(cell: Cell, oracle: Oracle, truth: Reference | None, recorder: Recorder) -> dict[str, Any]:
+    """What the owner learns beside the copy: what the defense costs honest users, when detectors would have fired."""
+    notes: dict[str, Any] = {}
+    if cell.utility and truth is not None:
+        served = truth.answer if cell.defense == NONE else oracle.serve(truth.x)
+        notes["utility"] = utility(truth, served).model_dump()
+    if cell.detectors:
+        notes["detector"] = [detect(name, recorder, truth).model_dump() for name in cell.detectors]
+    return notes
 
 
 def _spending(ledger: Ledger, prices: Prices | None) -> Spending:
@@ -112,7 +133,3 @@ def _spending(ledger: Ledger, prices: Prices | None) -> Spending:
         evaluation=ledger.spent(EVALUATION),
         money=None if prices is None else prices.cost(attack),
     )
-
-
-def _identity(cell: Cell) -> dict[str, Any]:
-    return cell.model_dump(exclude={"stops", "transfer"})

@@ -14,7 +14,7 @@ class UsageError(LeakmeterError, ValueError):
 
 
 class NotApplicable(UsageError):
-    """An attack that cannot work under this view or on this victim; an audit skips it and says why."""
+    """An attack, view or defense that does not go with this victim or with another; an audit skips it and says why."""
 
 
 class Inconclusive(LeakmeterError):

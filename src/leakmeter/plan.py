@@ -130,6 +130,14 @@ class Cell(Section):
     stops: tuple[int, ...]
     control: bool = False
     transfer: TransferPlan | None = None
+    utility: bool = False
+    """Whether to measure what the defense costs honest users."""
+    detectors: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a result repeats of its cell."""
+        return self.model_dump(exclude={"stops", "transfer", "utility", "detectors"})
 
 
 class Plan(Section):
@@ -142,6 +150,10 @@ class Plan(Section):
     """Empty: the attacks that suit the victim."""
     views: tuple[str, ...] = ("probs", "labels")
     defenses: tuple[str, ...] = ("none",)
+    """`none`, `labels`, `top:3`, `rounding:2`, `noise:0.1`, `reverse-sigmoid:0.7,0.2`, `smoothing:0.5,100`; with
+    `/adaptive` behind it the attacker knows the defense."""
+    detectors: tuple[str, ...] = ("prada",)
+    """Replayed over each attack's queries: `prada`, or `prada:0.9` for another threshold."""
     budget: int = Field(default=5000, ge=1)
     stops: tuple[int, ...] = ()
     """Where the curve has points; empty: a doubling ladder up to the budget."""
@@ -162,6 +174,22 @@ class Plan(Section):
         from leakmeter.oracle.view import View
 
         return tuple(str(View.parse(view)) for view in views)
+
+    @field_validator("defenses")
+    @classmethod
+    def _defenses(cls, defenses: tuple[str, ...]) -> tuple[str, ...]:
+        from leakmeter.defenses import canonical
+
+        return tuple(canonical(defense) for defense in defenses)
+
+    @field_validator("detectors")
+    @classmethod
+    def _detectors(cls, detectors: tuple[str, ...]) -> tuple[str, ...]:
+        from leakmeter.detectors import make_detector
+
+        for detector in detectors:
+            make_detector(detector)
+        return detectors
 
     @model_validator(mode="after")
     def _stops_fit(self) -> Plan:
@@ -200,6 +228,8 @@ class Plan(Section):
             stops=self.ladder(),
             control=attack.control,
             transfer=self.transfer,
+            utility=self.defenses != ("none",),
+            detectors=self.detectors,
         )
 
 

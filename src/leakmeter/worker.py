@@ -45,7 +45,7 @@ def settings(plan: Plan) -> dict[str, Any]:
 
 def failed(cell: Cell, why: str) -> CellResult:
     """The result of a cell that has none."""
-    return CellResult(**cell.model_dump(exclude={"stops", "transfer"}), status="failed", error=why)
+    return CellResult(**cell.identity, status="failed", error=why)
 
 
 @lru_cache(maxsize=1)

@@ -140,7 +140,7 @@ def make_transfer(success: float, n: int = 100) -> Transfer:
 def full_audit(make_audit: MakeAudit) -> AuditResult:
     """An audit with something in every section."""
     result = make_audit(
-        defenses=("none", "round:1", "noise:0.1"),
+        defenses=("none", "rounding:1", "noise:0.1"),
         prices={"query": 0.001},
         policy={"max_fidelity": {"queries": 8000, "value": 0.85}, "min_copy_cost": {"fidelity": 0.9, "queries": 100}},
         queries_per_day=500,
@@ -154,7 +154,7 @@ def full_audit(make_audit: MakeAudit) -> AuditResult:
             },
         },
     )
-    lost = {"none": (0.0, 0.0), "round:1": (0.001, 0.03), "noise:0.1": (0.012, 0.08)}
+    lost = {"none": (0.0, 0.0), "rounding:1": (0.001, 0.03), "noise:0.1": (0.012, 0.08)}
     cells = [
         each.model_copy(
             update={

@@ -30,7 +30,7 @@ def test_controls_are_never_the_cheapest_attack(make_audit):
 
 def test_a_defense_is_compared_under_its_own_view(full_audit):
     rows = {(row.defense, row.view): row for row in facts.defense_rows(full_audit)}
-    bare, rounded = rows["none", "labels"], rows["round:1", "labels"]
+    bare, rounded = rows["none", "labels"], rows["rounding:1", "labels"]
     assert rounded.gain == pytest.approx(bare.fidelity - rounded.fidelity)
     assert rounded.gain > 0
     assert (rounded.accuracy_loss, rounded.distortion) == (0.001, 0.03)

@@ -55,7 +55,7 @@ def full_html(full_audit, hang_pictures, tmp_path_factory) -> str:
 
 def evil_audit(make_audit) -> AuditResult:
     """Everything a user can name is hostile."""
-    good = make_audit(attacks=2, defenses=("none", "x"), notes={"detector": EVIL})
+    good = make_audit(attacks=2, defenses=("none", "labels"), notes={"detector": EVIL})
     cells = [
         cell.model_copy(update={"view": EVIL, "error": EVIL, "id": EVIL, "status": "failed", "options": {"pool": EVIL}})
         for cell in good.cells

@@ -17,7 +17,8 @@ budget = 5000                     # most queries one attack may ask
 seeds = [0, 1, 2]                 # more seeds, tighter intervals
 views = ["probs", "labels"]       # labels, top:K, probs, probs:D, logits; each with +gradient or +smoothgrad:N,SIGMA
 # stops = [500, 1000, 5000]       # where the curve has points
-# defenses = ["none", "rounding:2"]
+# defenses = ["none", "rounding:2", "noise:0.1", "reverse-sigmoid:0.7,0.2", "reverse-sigmoid:0.7,0.2/adaptive"]
+# detectors = ["prada"]           # at which query would it have fired? [] to leave it out
 # queries_per_day = 1000          # the rate limit in force, for the advice in the verdict
 
 [victim]

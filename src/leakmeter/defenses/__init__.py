@@ -1,16 +1,82 @@
-"""What an owner can put between the model and the API: each wraps a responder and is one."""
+"""What an owner can put between the model and the API: each wraps a responder and is one.
+
+A defense is written as its name and its numbers: `rounding:2`, `reverse-sigmoid:0.7,0.2`. With `/adaptive` behind it,
+the attacker knows the defense and undoes what one answer lets it undo.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
+from leakmeter.errors import NotApplicable, UsageError
 from leakmeter.registry import Registry
-from leakmeter.victims.victim import Responder
+
+if TYPE_CHECKING:
+    from leakmeter.defenses.base import Defense
+    from leakmeter.oracle.answer import Answer
+    from leakmeter.victims.victim import Responder
 
 NONE = "none"
-DEFENSES: Registry[Callable[..., Responder]] = Registry("defense", {NONE: "leakmeter.defenses.none:none"})
+ADAPTIVE = "/adaptive"
+DEFENSES: Registry[type[Defense]] = Registry(
+    "defense",
+    {
+        NONE: "leakmeter.defenses.none:Nothing",
+        "labels": "leakmeter.defenses.labels:Labels",
+        "top": "leakmeter.defenses.top:Top",
+        "rounding": "leakmeter.defenses.rounding:Rounding",
+        "noise": "leakmeter.defenses.noise:Noise",
+        "reverse-sigmoid": "leakmeter.defenses.reverse_sigmoid:ReverseSigmoid",
+        "smoothing": "leakmeter.defenses.smoothing:Smoothing",
+    },
+)
 
 
 def defend(text: str, victim: Responder) -> Responder:
     """The victim behind the defense called `text`."""
-    return DEFENSES[text](victim)
+    return parse(text)[0].around(victim)
+
+
+def undoing(text: str, view: str) -> Callable[[Answer], Answer] | None:
+    """What an attacker makes of each answer under `view`; None unless `text` ends in `/adaptive`."""
+    defense, adaptive = parse(text)
+    if not adaptive:
+        return None
+    if view != "probs":
+        raise NotApplicable(f"undoing {defense} takes all probabilities as they are: the view probs, not {view}")
+    return defense.undo
+
+
+def canonical(text: str) -> str:
+    """The one way to write the defense `text`."""
+    defense, adaptive = parse(text)
+    return f"{defense}{ADAPTIVE if adaptive else ''}"
+
+
+def parse(text: str) -> tuple[Defense, bool]:
+    """The defense, and whether the attacker knows it."""
+    plain = text.removesuffix(ADAPTIVE)
+    name, colon, given = plain.partition(":")
+    kind: Any = DEFENSES[name]
+    numbers = given.split(",") if colon else []
+    wanted = fields(kind)
+    if len(numbers) != len(wanted):
+        form = ",".join(field.name.upper() for field in wanted)
+        raise UsageError(f"expected the defense {name}{':' if form else ''}{form}, got '{plain}'")
+    defense = kind(*(_number(number, str(field.type), plain) for number, field in zip(numbers, wanted, strict=True)))
+    if plain != text and not defense.undoable:
+        raise UsageError(f"the defense {defense} leaves nothing to undo; write '{defense}' instead of '{text}'")
+    return defense, plain != text
+
+
+def _number(text: str, kind: str, defense: str) -> float:
+    try:
+        value = int(text) if kind == "int" else float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UsageError(f"expected {'whole numbers' if kind == 'int' else 'numbers'} in '{defense}', got '{text}'")
+    return value

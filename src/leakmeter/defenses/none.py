@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+from leakmeter.defenses.base import Defense
 from leakmeter.victims.victim import Responder
 
 
-def none(victim: Responder) -> Responder:
-    """The victim as it is."""
-    return victim
+@dataclass(frozen=True)
+class Nothing(Defense):
+    """Leaves the victim as it is."""
+
+    name: ClassVar[str] = "none"
+    undoable: ClassVar[bool] = False
+
+    def around(self, victim: Responder) -> Responder:
+        """The victim itself."""
+        return victim

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -38,6 +38,8 @@ class Oracle:
         truth: whom `judge` asks: the undefended victim, where `victim` is a defense.
         cache: whether the attacker keeps its own copy of answers and does not ask the same row twice; it dies with the
             process, so it does not go with a log.
+        undo: what an attacker who knows the defense makes of an answer, from that answer alone.
+        observer: is shown every piece the attack asks, replayed ones too: its id, its rows, the labels they were given.
     """
 
     def __init__(
@@ -51,6 +53,8 @@ class Oracle:
         log: AnswerLog | None = None,
         truth: Responder | None = None,
         cache: bool = False,
+        undo: Callable[[Answer], Answer] | None = None,
+        observer: Callable[[int, Tensor, Tensor], None] | None = None,
     ) -> None:
         if not hasattr(victim, "respond"):
             raise UsageError(f"expected a victim made by load_victim, got {type(victim).__name__}")
@@ -68,6 +72,7 @@ class Oracle:
         self._native = View(self._truth.spec.outputs)
         self._replay = Replay(self.ledger, log, remote=victim.remote) if log is not None else None
         self._cache: dict[bytes, dict[str, Tensor]] | None = {} if cache else None
+        self._undo, self._observer = undo, observer
         self._lock = threading.Lock()
 
     @property
@@ -88,8 +93,10 @@ class Oracle:
         """
         rows = self.spec.admit(x)
         if self._cache is not None:
-            return self._query_cached(rows, self._cache)
-        return self._ask(rows, ATTACK, self.view, self._responder)
+            answer = self._query_cached(rows, self._cache)
+        else:
+            answer = self._ask(rows, ATTACK, self.view, self._responder)
+        return answer if self._undo is None else self._undo(answer)
 
     def query_up_to_budget(self, x: Tensor) -> Answer:
         """Asks as many of the first rows as the budget allows; fewer answers than rows tell that it has ended.
@@ -118,15 +125,19 @@ class Oracle:
         """The owner's own look at everything the victim outputs, on the evaluation account. Not for attacks."""
         return self._ask(self.spec.admit(x), EVALUATION, self._native, self._truth)
 
+    def serve(self, x: Tensor | np.ndarray) -> Answer:
+        """What honest users are served: all that comes through the defense, on the evaluation account."""
+        return self._ask(self.spec.admit(x), EVALUATION, View(self.spec.outputs), self._responder, "served ")
+
     def seek(self, position: int) -> None:
         """Goes on from a checkpoint that already holds the answers up to `position`."""
         self.position = position
         if self._replay is not None:
             self._replay.seek(position)
 
-    def _ask(self, x: Tensor, account: str, view: View, responder: Responder) -> Answer:
+    def _ask(self, x: Tensor, account: str, view: View, responder: Responder, how: str = "") -> Answer:
         pieces = torch.split(x, responder.batch) if len(x) > responder.batch else (x,)
-        topic = f"{account} {view}"
+        topic = f"{account} {how}{view}"
         known = [self._known(piece, account, topic) for piece in pieces]
         asks = self._reserve(account, view, pieces, known)
         answers = []
@@ -143,6 +154,8 @@ class Oracle:
                 with self._lock:
                     self.position = max(self.position, ask)
                 answers.append(Answer(view, self.spec.classes, columns))
+                if self._observer is not None and account == ATTACK:
+                    self._observer(ask, piece, answers[-1].labels)
         return Answer.join(answers)
 
     @contextmanager

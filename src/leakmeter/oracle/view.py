@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from leakmeter.errors import UsageError
+from leakmeter.errors import NotApplicable, UsageError
 from leakmeter.registry import did_you_mean
 from leakmeter.victims.spec import VictimSpec
 
@@ -70,13 +70,13 @@ class View:
         """Refuses a view this victim cannot give."""
         needs = _NEEDS[self.kind]
         if needs is not None and spec.outputs not in needs:
-            raise UsageError(f"the view {self} needs a victim that returns {' or '.join(needs)}, got {spec.outputs}")
+            raise NotApplicable(f"the view {self} needs a victim that returns {' or '.join(needs)}, got {spec.outputs}")
         if self.kind in ("probs", "top") and spec.classes == 1:
-            raise UsageError(f"the view {self} needs two classes or more, got a single score; use logits or labels")
+            raise NotApplicable(f"the view {self} needs two classes or more, got a single score; use logits or labels")
         if self.k is not None and self.k > spec.classes:
             raise UsageError(f"expected K of top:K to be at most {spec.classes} classes, got {self.k}")
         if self.explanation is not None and (not differentiable or spec.outputs == "labels"):
-            raise UsageError(f"the view {self} needs a differentiable victim: an nn.Module or a .pt2 file")
+            raise NotApplicable(f"the view {self} needs a differentiable victim: an nn.Module or a .pt2 file")
 
 
 def _whole(text: str, what: str, least: int, most: int = 10**9) -> int:

@@ -6,9 +6,11 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from leakmeter.detectors.detection import Detection
 from leakmeter.evaluation.intervals import mean_interval
+from leakmeter.evaluation.utility import Utility
 from leakmeter.evasion.transfer import Transfer
-from leakmeter.report.notes import Certified, Detection, Utility, noted
+from leakmeter.report.notes import Certified, noted
 from leakmeter.results import Arm, AuditResult, Spending
 from leakmeter.verdict import arm_label
 
@@ -101,6 +103,8 @@ class DetectionRow:
     """Seeds in which it never fired."""
     runs: int
     queries: int
+    false_alarms: int
+    """Seeds in which honest test data set it off too."""
 
 
 @dataclass
@@ -266,5 +270,6 @@ def detections(result: AuditResult) -> list[DetectionRow]:
         fired = [note.fired_at for note in notes if note.fired_at is not None]
         first, last = min(fired, default=None), max(fired, default=None)
         most = max(note.queries for note in notes)
-        rows.append(DetectionRow(*key, first, last, len(notes) - len(fired), len(notes), most))
+        alarms = sum(note.benign is not None for note in notes)
+        rows.append(DetectionRow(*key, first, last, len(notes) - len(fired), len(notes), most, alarms))
     return rows

@@ -12,15 +12,6 @@ from leakmeter.results import AuditResult, CellResult, Strict
 N = TypeVar("N", bound=BaseModel)
 
 
-class Detection(Strict):
-    """`notes["detector"]`: a detector replayed over the query log."""
-
-    detector: str
-    fired_at: int | None
-    """The query at which it would have fired; None: never."""
-    queries: int
-
-
 class Certified(Strict):
     """`notes["certificate"]`: accuracy that no perturbation within a radius can lower."""
 
@@ -30,15 +21,6 @@ class Certified(Strict):
     alpha: float
     points: list[tuple[float, float]]
     """Radius, certified accuracy."""
-
-
-class Utility(Strict):
-    """`notes["utility"]`: what a defense costs the honest user."""
-
-    accuracy_loss: float | None = None
-    """Accuracy of the victim without the defense, minus with it."""
-    distortion: float | None = None
-    """Mean total variation between the probabilities with and without it."""
 
 
 def noted(result: AuditResult, key: str, kind: type[N]) -> tuple[list[tuple[CellResult, N]], list[str]]:

@@ -7,8 +7,9 @@ from typing import Any
 import tomli_w
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from leakmeter.detectors.detection import Detection
 from leakmeter.report import facts, words
-from leakmeter.report.notes import Certified, Detection, noted
+from leakmeter.report.notes import Certified, noted
 from leakmeter.results import AuditResult
 from leakmeter.runs.run import without_none
 

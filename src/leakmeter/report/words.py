@@ -85,10 +85,12 @@ def cost_line(arm: Arm, cost: CopyCost) -> str:
 
 def fired(row: DetectionRow) -> str:
     """When a detector would have fired, over seeds."""
+    also = "; honest test data sets it off too" if row.false_alarms else ""
     if row.first is None:
-        return f"never in {count(row.queries)}"
+        return f"never in {count(row.queries)}{also}"
     ends = count(row.first) if row.first == row.last else f"{count(row.first)} to {count(row.last)}"
-    return f"{ends} of {count(row.queries)}" + (f", never in {row.missed} of {row.runs} runs" if row.missed else "")
+    missed = f", never in {row.missed} of {row.runs} runs" if row.missed else ""
+    return f"{ends} of {count(row.queries)}{missed}{also}"
 
 
 def headline_facts(result: AuditResult) -> list[tuple[str, str, str]]:

@@ -1,0 +1,89 @@
+"""What a detector is shown: every row the attack asked, once, whatever was killed in between."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from leakmeter.detectors import recorder as module
+from leakmeter.detectors.detection import detect
+from leakmeter.detectors.recorder import Recorder
+from leakmeter.evaluation.score import reference
+from leakmeter.oracle.ledger import Ledger
+from leakmeter.oracle.log import AnswerLog
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.victims.load import load_victim
+from leakmeter.victims.victim import Victim
+
+
+class Witness:
+    """A detector that remembers all it is shown."""
+
+    queries = 0
+    fired_at = None
+
+    def __init__(self) -> None:
+        self.x: list[Tensor] = []
+        self.labels: list[Tensor] = []
+
+    def observe(self, x: Tensor, labels: Tensor) -> None:
+        self.x.append(x)
+        self.labels.append(labels)
+
+
+@pytest.fixture
+def victim() -> Victim:
+    victim = load_victim(torch.nn.Linear(3, 4), input_shape=(3,), low=0.0, high=1.0)
+    victim.batch = 8
+    return victim
+
+
+def seen(recorder: Recorder) -> tuple[Tensor, Tensor]:
+    witness = Witness()
+    recorder.replay(witness)
+    return torch.cat(witness.x), torch.cat(witness.labels)
+
+
+def test_a_resumed_run_shows_the_same_as_one_that_was_not_killed(victim: Victim, tmp_path: Path) -> None:
+    x = torch.rand(40, 3, generator=torch.Generator().manual_seed(0))
+
+    def door() -> tuple[Oracle, Recorder]:
+        recorder = Recorder(tmp_path / "asked")
+        ledger, log = Ledger(tmp_path / "ledger.sqlite", budget=40), AnswerLog(tmp_path / "answers")
+        return Oracle(victim, "top:2", ledger=ledger, log=log, observer=recorder), recorder
+
+    oracle, _ = door()
+    oracle.query(x[:20])
+    checkpoint = oracle.position
+    oracle.query(x[20:30])
+    oracle, recorder = door()  # killed: goes on after the checkpoint, and repeats what came after it
+    oracle.seek(checkpoint)
+    oracle.judge(x[:5])
+    oracle.query(x[20:30])
+    oracle.query(x[30:])
+    rows, labels = seen(recorder)
+    assert torch.equal(rows, x)
+    assert torch.equal(labels, victim.respond(x, torch.Generator()).argmax(1))
+
+
+def test_only_the_first_rows_are_kept(victim: Victim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LIMIT", 20)
+    recorder = Recorder(tmp_path)
+    oracle = Oracle(victim, "labels", observer=recorder)
+    x = torch.rand(40, 3)
+    oracle.query(x[:15])
+    oracle.query(x[15:])
+    assert torch.equal(seen(recorder)[0], x[:20])
+    assert torch.equal(seen(Recorder(tmp_path))[0], x[:20])
+
+
+def test_detection_has_a_control_arm(victim: Victim, tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path)
+    oracle = Oracle(victim, "labels", observer=recorder)
+    oracle.query(torch.zeros(150, 3))
+    honest = torch.rand(400, 3, generator=torch.Generator().manual_seed(1))
+    found = detect("prada", recorder, reference(victim, honest))
+    assert (found.fired_at, found.queries, found.benign) == (102, 150, None)
+    assert detect("prada", recorder, reference(victim, torch.zeros(400, 3))).benign == 102
+    assert detect("prada", recorder, None).benign is None
