@@ -54,6 +54,8 @@ class Asker:
         self.eps = float(torch.finfo(self.spec.dtype).eps)
         self.steepest = 0.0
         """The largest gradient seen: what the rounding error of gradients is relative to."""
+        self.bias_error = 0.0
+        """How far rounding may have moved the copy's biases."""
         self.blur = 0.0
         """How far off gradients are beyond that, where they had to be made from differences of values."""
 

@@ -22,7 +22,8 @@ from leakmeter.extraction.exact.values import ValueLine
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
 
-_OPEN_PATIENCE, _BOX_PATIENCE = 20, 1000
+_PATIENCE = {"open": 20, "saturating": 200, "box": 1000}
+"""Almost every unit lies on the way to any far point in open space; less so where probabilities set limits or a box."""
 
 
 class _Reconstruction(Attack):
@@ -30,8 +31,8 @@ class _Reconstruction(Attack):
 
     method: Literal["secant", "paper"] = "secant"
     patience: int | None = Field(default=None, ge=0)
-    """Secant: far points in a row that must hold no surprise; None: 20 in open space, 1000 in a box, where one in
-    a thousand then surprises with 63 %. 0 takes the first linear piece for the whole model."""
+    """Secant: far points in a row that must hold no surprise; None: 20 in open space (200 if only probabilities are
+    shown), 1000 in a box. 0 takes the first linear piece for the whole model."""
     max_lines: int = Field(default=300, ge=1)
     """Secant: how many lines to search at most."""
     h: int | None = Field(default=None, ge=1)
@@ -43,8 +44,8 @@ class _Reconstruction(Attack):
 
     def _secant(self, oracle: Oracle, job: Job, line: type[Line]) -> nn.Module:
         asker = Asker(oracle)
-        default = _OPEN_PATIENCE if oracle.spec.width is None else _BOX_PATIENCE
-        patience = default if self.patience is None else self.patience
+        space = "box" if not asker.unbounded else "open" if oracle.view.kind == "logits" else "saturating"
+        patience = _PATIENCE[space] if self.patience is None else self.patience
         with job.progress.task("reconstructing", None):
             found = reconstruct(asker, line, seed=job.seed, patience=patience, max_lines=self.max_lines)
         copy = hand_over(found.network, asker.contrasts)

@@ -55,7 +55,7 @@ class Line(ABC):
 
     def rounding(self, x: Tensor, answer: Pieces) -> Tensor:
         """How far rounding may have moved the values, [n]: errors of single terms add up like a random walk."""
-        noise: Tensor = self.noise * (answer.size + self.asker.steepest * x.square().mean(1).sqrt())
+        noise: Tensor = self.noise * (answer.size + self.asker.steepest * self._scale(x))
         return noise
 
     def learn(self, t: Tensor, jumps: Tensor) -> None:
@@ -64,5 +64,18 @@ class Line(ABC):
         jump_noise = self.noise * self.asker.steepest + self.asker.blur
         normals, weights, rows = factor(jumps * away[:, None, None], away[:, None] * self.along, jump_noise)
         points = self.at(t[rows])
-        bias_noise = jump_noise * (1 + points.square().mean(1).sqrt())
+        bias_noise = jump_noise * (1 + self._scale(points))
         self.network.add(normals, (points * normals).sum(1), weights, jump_noise=jump_noise, bias_noise=bias_noise)
+        if len(bias_noise):
+            self.asker.bias_error = max(self.asker.bias_error, float(bias_noise.max()))
+
+    def bias_error(self) -> float:
+        """How far off the copy may be everywhere, its biases having been found where inputs may have been larger."""
+        start = float(self._scale(self.start[None]))
+        return max(self.asker.bias_error, self.noise * self.asker.steepest * start)
+
+    @staticmethod
+    def _scale(x: Tensor) -> Tensor:
+        """Root mean square of the features, [n]."""
+        scale: Tensor = x.square().mean(1).sqrt()
+        return scale

@@ -21,7 +21,7 @@ from leakmeter.extraction.exact.probes import far_points, start_points
 from leakmeter.seeds import stream
 
 _CANDIDATES = 8
-_HALVINGS = 12
+_HALVINGS = 24
 
 
 @dataclass
@@ -37,6 +37,8 @@ class Findings:
     """Far points in a row that the copy predicted before they were asked."""
     exhausted: bool = False
     """The budget ended before the search did."""
+    halvings: int = 0
+    """How often the way to far points had to be halved lately for probabilities to be readable there."""
     crowded: bool = False
     """A line had more bends than a network of one hidden layer can be expected to have."""
 
@@ -52,12 +54,13 @@ def reconstruct(asker: Asker, line: type[Line], *, seed: int, patience: int, max
         if batch == 0:
             break
         points = far_points(start, asker.spec, batch, generator, exact=asker.explained)
+        points = start + (points - start) / 2**found.halvings
         answer = asker.ask(points)
         found.rounds += 1
         step = 2 if asker.unbounded else 1
         try:
             for i in range(0, batch, step):
-                _visit(asker, line, found, start, points[i : i + step], answer[i : i + step])
+                _visit(asker, line, found, start, points[i : i + step], answer[i : i + step], found.halvings)
         except CrowdedError:
             found.crowded = True
             break
@@ -83,10 +86,11 @@ def _visit(
     start: Tensor,
     points: Tensor,
     answer: Pieces,
-    halvings: int = _HALVINGS,
+    halvings: int,
 ) -> None:
     """Learns what lies between the start and far points, or less far where probabilities cannot be read there."""
     if bool(answer.usable.all()):
+        found.halvings = max(0, halvings - 1)
         way = line(asker, found.network, start, points[0], answer)
         if way.explained():
             found.quiet += len(points)
@@ -102,6 +106,6 @@ def _visit(
     for point, one in zip(points, answer.rows(), strict=True):
         if bool(one.usable):
             _visit(asker, line, found, start, point[None], one, halvings)
-        elif halvings > 0 and asker.room(1):
+        elif halvings < _HALVINGS and asker.room(1):
             nearer = ((start + point) / 2)[None]
-            _visit(asker, line, found, start, nearer, asker.ask(nearer), halvings - 1)
+            _visit(asker, line, found, start, nearer, asker.ask(nearer), halvings + 1)

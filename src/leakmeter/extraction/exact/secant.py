@@ -21,10 +21,11 @@ class GradientLine(Line):
         return OneHidden(start, answer.values[0], answer.gradients[0])
 
     def explained(self) -> bool:
-        """Whether the copy predicted values and gradients at the far points."""
+        """Whether the copy predicted values and gradients at the far points, as far as a search could tell."""
         ends = self._trace(self.far, self.answer)
         g, f = ends.g.flatten(1).norm(dim=1), ends.f.norm(dim=1)
-        return bool(((g <= ends.g_noise) & (f <= ends.f_noise)).all())
+        # a search compares two noisy gradients; one that small, all the way from the start, moves values as well
+        return bool(((g <= 2 * ends.g_noise) & (f <= 4 * (ends.f_noise + self.bias_error()))).all())
 
     def explore(self) -> int:
         """Every bend is a unit, every jump its weights."""
@@ -38,7 +39,7 @@ class GradientLine(Line):
             self.along,
             resolution=8 * self.asker.eps,
             room=self.asker.room,
-            believe=1.0 if self.asker.d > 1 else 0.0,  # what is wrong shows on other lines, if there are any
+            believe=1.0 if self.asker.d > 8 else 0.0,  # what is wrong shows on other lines, if those are diverse
         )
         self.learn(bends.t, bends.jump)
         return bends.rounds

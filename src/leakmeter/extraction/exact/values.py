@@ -52,7 +52,7 @@ class ValueLine(Line):
     def explained(self) -> bool:
         """Whether the copy predicted the values at the far points."""
         f, rounding = self._values(self.far, self.answer)
-        return bool((f.norm(dim=1) <= rounding + self._blur(self.far)).all())
+        return bool((f.norm(dim=1) <= rounding + self.bias_error() + self._blur(self.far)).all())
 
     def explore(self) -> int:
         """Finds the bends by slopes, then walks outwards from the start and pays for the gradient of each cell."""
@@ -85,7 +85,7 @@ class ValueLine(Line):
         end = (2 * t[-1:].abs() + 1).clamp(max=self.length) * side
         cells = [_Cell(self.start, t.new_zeros(self.asker.outputs), t.new_zeros(self.asker.outputs, self.asker.d), 0.0)]
         for bend, following in pairwise(torch.cat([t, end])):
-            width = float(abs(following - bend)) * self._scale()
+            width = float(abs(following - bend)) * self._length()
             cell = self._cell(self.at((bend + following)[None] / 2)[0], width)
             if cell is None:
                 break
@@ -139,7 +139,7 @@ class ValueLine(Line):
         off = float((wide.value - cell.at(wide.x)).norm())
         return wide if off <= cell.error * float((wide.x - cell.x).norm()) else None
 
-    def _scale(self) -> float:
+    def _length(self) -> float:
         return float(self.along.square().mean().sqrt())
 
     def _step(self) -> float:
@@ -153,7 +153,7 @@ class ValueLine(Line):
 
     def _blur(self, t: Tensor) -> Tensor:
         """How far the copy itself may be off, its gradients having been made from differences."""
-        return 8 * self.asker.blur * t.abs() * self._scale()
+        return 8 * self.asker.blur * t.abs() * self._length()
 
     def _trace(self, t: Tensor, answer: Pieces) -> Trace:
         """Values, and slopes from a second value a small step nearer to the start."""
