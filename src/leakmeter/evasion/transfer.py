@@ -23,6 +23,9 @@ from leakmeter.progress import SILENT, Progress
 from leakmeter.seeds import stream
 from leakmeter.victims.victim import Victim
 
+FULL_STRENGTH: dict[str, dict[str, Any]] = {"pgd": {"early_stop": False}}
+"""An example that stops as soon as the copy is fooled is too weak to fool anybody else."""
+
 
 class FlipRate(BaseModel):
     """The share of the victim's correct inputs that were flipped (targeted: to the target)."""
@@ -100,10 +103,15 @@ def measure_transfer(
         target = target[rows.to(target.device)]
     goal = aim(y, target, predict(copy, x).to(y.device), oracle.spec.classes)
     wanted = goal.classes if goal.targeted else None
-    edges = {"low": oracle.spec.low, "high": oracle.spec.high}
+    options: dict[str, Any] = {
+        "low": oracle.spec.low,
+        "high": oracle.spec.high,
+        **FULL_STRENGTH.get(attack, {}),
+        **settings,
+    }
 
     def made_on(network: nn.Module) -> Evasion:
-        return evade(attack, network, x, y, target=wanted, seed=seed, progress=progress, **edges, **settings)
+        return evade(attack, network, x, y, target=wanted, seed=seed, progress=progress, **options)
 
     found = made_on(copy)
     transfer = Transfer(
