@@ -34,7 +34,10 @@ class Witness:
 
 @pytest.fixture
 def victim() -> Victim:
-    victim = load_victim(torch.nn.Linear(3, 4), input_shape=(3,), low=0.0, high=1.0)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        net = torch.nn.Linear(30, 4)
+    victim = load_victim(net, input_shape=(30,), low=0.0, high=1.0)
     victim.batch = 8
     return victim
 
@@ -46,7 +49,7 @@ def seen(recorder: Recorder) -> tuple[Tensor, Tensor]:
 
 
 def test_a_resumed_run_shows_the_same_as_one_that_was_not_killed(victim: Victim, tmp_path: Path) -> None:
-    x = torch.rand(40, 3, generator=torch.Generator().manual_seed(0))
+    x = torch.rand(40, 30, generator=torch.Generator().manual_seed(0))
 
     def door() -> tuple[Oracle, Recorder]:
         recorder = Recorder(tmp_path / "asked")
@@ -71,7 +74,7 @@ def test_only_the_first_rows_are_kept(victim: Victim, tmp_path: Path, monkeypatc
     monkeypatch.setattr(module, "LIMIT", 20)
     recorder = Recorder(tmp_path)
     oracle = Oracle(victim, "labels", observer=recorder)
-    x = torch.rand(40, 3)
+    x = torch.rand(40, 30)
     oracle.query(x[:15])
     oracle.query(x[15:])
     assert torch.equal(seen(recorder)[0], x[:20])
@@ -81,9 +84,9 @@ def test_only_the_first_rows_are_kept(victim: Victim, tmp_path: Path, monkeypatc
 def test_detection_has_a_control_arm(victim: Victim, tmp_path: Path) -> None:
     recorder = Recorder(tmp_path)
     oracle = Oracle(victim, "labels", observer=recorder)
-    oracle.query(torch.zeros(150, 3))
-    honest = torch.rand(400, 3, generator=torch.Generator().manual_seed(1))
+    oracle.query(torch.zeros(150, 30))
+    honest = torch.rand(400, 30, generator=torch.Generator().manual_seed(1))
     found = detect("prada", recorder, reference(victim, honest))
     assert (found.fired_at, found.queries, found.benign) == (102, 150, None)
-    assert detect("prada", recorder, reference(victim, torch.zeros(400, 3))).benign == 102
+    assert detect("prada", recorder, reference(victim, torch.zeros(400, 30))).benign == 102
     assert detect("prada", recorder, None).benign is None
