@@ -10,7 +10,8 @@ from statistics import fmean
 from typing import Any
 
 from leakmeter.errors import Inconclusive
-from leakmeter.evaluation.cheaper import Curve, cheaper, queries_to
+from leakmeter.evaluation.cheaper import cheaper, queries_to
+from leakmeter.evaluation.crossing import Curve
 from leakmeter.evaluation.intervals import mean_interval
 
 MEMBERSHIP, GRADIENTS, SMOOTHGRAD = "membership", "membership + gradient", "membership + SmoothGrad"

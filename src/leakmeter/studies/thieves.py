@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from leakmeter.data.catalogue import load
+from leakmeter.evasion.goal import Target
 from leakmeter.evasion.transfer import measure_transfer
 from leakmeter.extraction.base import extract, make_student, student_name
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive
 from leakmeter.studies.copies import Bench
 
-ATTACKS = {"fgsm": {}, "bim": {"steps": 20}, "pgd": {"steps": 20}}
-GOALS = {"untargeted": None, "targeted": "second"}
+ATTACKS: dict[str, dict[str, Any]] = {"fgsm": {}, "bim": {"steps": 20}, "pgd": {"steps": 20}}
+GOALS: dict[str, Target] = {"untargeted": None, "targeted": "second"}
 EPS = {"mnist": 0.2, "fashion-mnist": 0.1}
 """Largest change of a pixel in [0, 1]. The paper does not state its own: its rates stand beside ours only."""
 IMAGES = 1000
