@@ -27,7 +27,7 @@ class Line(ABC):
         self.length = 1.0 if asker.spec.width is not None else reach(asker.spec, exact=asker.explained)
         self.along = (far - start) / self.length
         self.far = start.new_tensor([self.length, -self.length])[: len(answer.usable)]
-        self.noise = _SLACK * asker.eps * (1 + network.units) ** 0.5  # every known unit is known up to rounding
+        self.noise: float = _SLACK * asker.eps * (1 + network.units) ** 0.5  # every known unit is known up to rounding
 
     @staticmethod
     @abstractmethod

@@ -81,11 +81,12 @@ def factor(jumps: Tensor, ahead: Tensor, noise: float) -> tuple[Tensor, Tensor, 
     A jump of one unit has rank one; where bends were not told apart, every singular value above the noise becomes a
     unit. Returns the row of the jump each unit came from as well, [n].
     """
-    squares, basis = torch.linalg.eigh(jumps @ jumps.mT)
-    large = squares.clamp(min=0).sqrt() > noise
+    basis = torch.linalg.eigh(jumps @ jumps.mT)[1]
+    parts = basis.mT @ jumps
+    size = parts.norm(dim=2)  # not the roots of the eigenvalues, which are good to half the digits only
+    large = size > noise
     large[:, -1] = True
     rows, which = large.nonzero(as_tuple=True)
-    outputs = basis[rows, :, which]
-    normals = torch.einsum("nc,ncd->nd", outputs, jumps[rows])
-    size = normals.norm(dim=1) * torch.where((normals * ahead[rows]).sum(1) >= 0, 1.0, -1.0)
-    return normals / size[:, None], (outputs * size[:, None]).T, rows
+    normals, length = parts[rows, which], size[rows, which]
+    length = length * torch.where((normals * ahead[rows]).sum(1) >= 0, 1.0, -1.0)
+    return normals / length[:, None], (basis[rows, :, which] * length[:, None]).T, rows
