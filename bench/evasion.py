@@ -33,7 +33,7 @@ warnings.filterwarnings("ignore")
 import foolbox  # noqa: E402
 
 Data = tuple[Tensor, Tensor]
-PGD_STEPS, CW_STEPS, BOUNDARY_STEPS = 40, 100, 5000
+PGD_STEPS, CW_STEPS, BOUNDARY_STEPS = 40, 200, 5000
 ROBUSTNESS = [("plain", "linf", 0.1), ("plain", "l2", 1.5), ("madry", "linf", 0.2), ("madry", "l2", 2.0)]
 
 
