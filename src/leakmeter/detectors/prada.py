@@ -32,6 +32,7 @@ class Prada:
         self.queries = 0
         self.fired_at: int | None = None
         self._sets: dict[int, _GrowingSet] = {}
+        self._rows: dict[int, Tensor] = {}
         self._distances = np.empty(LIMIT)
         self._count = 0
 
@@ -55,45 +56,43 @@ class Prada:
                 self.fired_at = self.queries + i + 1
                 return
         for label, rows in joined.items():
-            self._sets[label].keep(x[rows])
+            self._rows[label] = torch.cat([self._rows.get(label, x[:0]), x[rows]])
 
     def _nearest(self, x: Tensor, labels: list[int]) -> list[float]:
         """The distance of each query to the growing set of its class as it was before this chunk."""
         nearest = torch.full((len(x),), inf)
-        for label in self._sets.keys() & set(labels):
+        for label in self._rows.keys() & set(labels):
             rows = [i for i, each in enumerate(labels) if each == label]
-            nearest[rows] = _distances(x[rows], self._sets[label].rows).amin(1).float()
+            nearest[rows] = _distances(x[rows], self._rows[label]).amin(1).float()
         return nearest.tolist()
 
     def _takes(self, label: int, distance: float) -> bool:
         """Whether the query joins the growing set of its class; the first of a class does, at distance 0."""
-        if label not in self._sets:
-            self._sets[label] = _GrowingSet()
-            return self._sets[label].grow(0.0)
-        self._distances[self._count] = distance
-        self._count += 1
-        return distance > self._sets[label].threshold and self._sets[label].grow(distance)
+        known = label in self._sets
+        grown = self._sets.setdefault(label, _GrowingSet())
+        if known:
+            self._distances[self._count] = distance
+            self._count += 1
+        joins = not known or distance > grown.threshold
+        if joins:
+            grown.add(distance if known else 0.0)
+        return joins
 
 
 @dataclass
 class _GrowingSet:
-    """The queries of one class that lay apart from each other, and how far apart a new one must lie."""
+    """How far apart from each other the queries of one class lay that joined, and how far a new one must lie."""
 
-    rows: Tensor | None = None
     threshold: float = 0.0
     size: int = 0
     total: float = 0.0
     squares: float = 0.0
 
-    def grow(self, distance: float) -> bool:
+    def add(self, distance: float) -> None:
         """Counts one more; the threshold is the mean minus the deviation of the distances so far, and never falls."""
         self.size, self.total, self.squares = self.size + 1, self.total + distance, self.squares + distance**2
         mean = self.total / self.size
         self.threshold = max(self.threshold, mean - sqrt(max(0.0, self.squares / self.size - mean**2)))
-        return True
-
-    def keep(self, rows: Tensor) -> None:
-        self.rows = rows if self.rows is None else torch.cat([self.rows, rows])
 
 
 def normality(distances: np.ndarray) -> float:
@@ -104,7 +103,6 @@ def normality(distances: np.ndarray) -> float:
     return float(shapiro(kept).statistic) if np.ptp(kept) > 0 else 0.0
 
 
-def _distances(x: Tensor, y: Tensor | None) -> Tensor:
+def _distances(x: Tensor, y: Tensor) -> Tensor:
     """Euclidean distances without the shortcut that loses small ones."""
-    assert y is not None
     return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
