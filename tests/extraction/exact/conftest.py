@@ -45,3 +45,8 @@ def _without_biases() -> Callable[[nn.Sequential], nn.Sequential]:
 @pytest.fixture(name="oracle")
 def _oracle() -> Callable[..., lm.Oracle]:
     return oracle
+
+
+@pytest.fixture(autouse=True)
+def _same_test_points() -> None:
+    torch.manual_seed(0)

@@ -157,7 +157,9 @@ def test_dependent_rows_are_declared() -> None:
 
 def test_an_ended_budget_is_declared(network, without_biases, oracle) -> None:
     with pytest.raises(PaperFailure, match="budget"):
-        lm.extract("exact", oracle(without_biases(network(6, 10)), "logits+gradient", 10, budget=30), method="paper", h=6)
+        lm.extract(
+            "exact", oracle(without_biases(network(6, 10)), "logits+gradient", 10, budget=30), method="paper", h=6
+        )
 
 
 def test_what_the_paper_cannot_do_is_refused(network, oracle) -> None:

@@ -1,0 +1,181 @@
+"""Exact reconstruction at full size, ours beside the paper's algorithm in one run.
+
+    python bench/exact.py [--seeds 20] [--only float32]
+
+Needs MNIST for the trained victims; without it they are skipped and named as skipped. Compares with the Adversarial
+Robustness Toolbox's FunctionallyEquivalentExtraction if that is installed. Prints a table, writes
+results/bench/exact.json with every run in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+import leakmeter as lm
+from leakmeter.data.catalogue import load
+from leakmeter.errors import UsageError
+from leakmeter.extraction.exact.certificate import aligned
+from leakmeter.studies.exact_queries import D, random_network, run_exact
+from leakmeter.training.loop import Recipe, fit, private_randomness
+
+Rows = list[dict[str, Any]]
+
+
+def paper(_: int) -> Rows:
+    """The same victims, without biases, by the paper's method and by ours."""
+    rows = []
+    for h in (64, 256, 1024):
+        net = random_network(h, seed=0, biases=False)
+        theirs = run_exact(net, "logits+gradient", seed=0, method="paper", h=h)
+        ours = run_exact(net, "logits+gradient", seed=0)
+        rows.append({"h": h, "paper": theirs, "ours": ours, "ratio of queries": theirs["queries"] / ours["queries"]})
+        print(f"paper h={h}: {theirs['queries'] / h:.1f} queries a unit, {_outcome(theirs)}; {_line(h, ours)}")
+    return rows
+
+
+def float64(seeds: int) -> Rows:
+    """Success or declared failure over seeds, and the largest network."""
+    rows = []
+    for h, count in ((1024, seeds), (4096, 1)):
+        for seed in range(count):
+            net = random_network(h, seed=seed)
+            rows.append({"h": h, "seed": seed, **run_exact(net, "logits+gradient", seed=seed)})
+            print(f"float64 seed {seed} {_line(h, rows[-1])}")
+    kinds = [_outcome(row) for row in rows]
+    print("float64 outcomes:", {kind: kinds.count(kind) for kind in set(kinds)})
+    return rows
+
+
+def float32(seeds: int) -> Rows:
+    """Random networks in open space and in the unit box, one and ten outputs; fidelity on uniform points."""
+    rows = []
+    for h in (128, 256):
+        for outputs in (1, 10):
+            for box in (False, True):
+                for seed in range(min(seeds, 3)):
+                    net = random_network(h, outputs=outputs, seed=seed, dtype=torch.float32)
+                    x = torch.rand(10_000, D) if box else torch.randn(10_000, D)
+                    rows.append({"h": h, "outputs": outputs, "seed": seed, **_measured(net, (D,), box, x, seed)})
+                    print(f"float32 random {_line(h, rows[-1])} box={box} fidelity {rows[-1]['fidelity']:.4f}")
+    return rows
+
+
+def trained(seeds: int) -> Rows:
+    """784-h-10 networks trained on MNIST, float32, agreement on the 10,000 test images."""
+    try:
+        train, test = load("mnist", "train"), load("mnist", "test")
+    except UsageError as error:
+        print(f"trained: skipped, because {error}")
+        return []
+    rows = []
+    for h in (128, 256):
+        with private_randomness(0):
+            net = nn.Sequential(nn.Flatten(), nn.Linear(D, h), nn.ReLU(), nn.Linear(h, 10))
+        fit(net, (train.x, train.y), lambda m, b, _: F.cross_entropy(m(b[0]), b[1]), Recipe(epochs=20), seed=0)
+        for view in ("probs+gradient", "logits+gradient"):
+            for seed in range(min(seeds, 3)):
+                measured = _measured(net, (1, 28, 28), True, test.x, seed, view)
+                rows.append({"h": h, "view": view, "seed": seed, **measured})
+                print(
+                    f"trained on MNIST, {view}, {_line(h, rows[-1])} agreement on test images "
+                    f"{rows[-1]['fidelity']:.4f}, units aligned {rows[-1]['aligned']} of {h}"
+                )
+    return rows
+
+
+def values(seeds: int) -> Rows:
+    """784-128-1 from values alone, against Carlini et al. 2020: 2^21.5 queries, worst error 2^-25."""
+    rows = []
+    for seed in range(min(seeds, 5)):
+        row = run_exact(random_network(128, seed=seed), "logits", seed=seed, name="exact-values")
+        rows.append({"seed": seed, "log2 queries": math.log2(row["queries"]), **row})
+        print(f"values 784-128-1: 2^{rows[-1]['log2 queries']:.2f} queries, error 2^-{row['certificate']['bits']:.1f}")
+    return rows
+
+
+def art(seeds: int) -> Rows:
+    """The toolbox's port of Jagielski et al. 2020, if installed; its own example has 4 units."""
+    if importlib.util.find_spec("art") is None:
+        print("art: skipped, because the Adversarial Robustness Toolbox is not installed")
+        return []
+    raise NotImplementedError("run it by hand: it may not terminate")
+
+
+def _measured(
+    net: nn.Module, shape: tuple[int, ...], box: bool, x: torch.Tensor, seed: int, view: str = "logits+gradient"
+) -> dict[str, Any]:
+    low, high = (0.0, 1.0) if box else (None, None)
+    victim = lm.load_victim(net, input_shape=shape, low=low, high=high, outputs="logits")
+    oracle = lm.Oracle(victim, view)
+    start = time.perf_counter()
+    copy = lm.extract("exact", oracle, seed=seed)
+    seconds = time.perf_counter() - start
+    score = lm.score(copy.substitute, victim, x)
+    hidden = next(module for module in net.modules() if isinstance(module, nn.Linear))
+    match = aligned(copy.substitute.hidden, hidden, tolerance=1e-6)
+    return {
+        "box": box,
+        "queries": oracle.ledger.spent(),
+        "seconds": round(seconds, 2),
+        "fidelity": score.fidelity,
+        "max_error": score.max_error,
+        "aligned": int((match >= 0).sum()),
+        **copy.notes,
+    }
+
+
+def _outcome(row: dict[str, Any]) -> str:
+    if "failure" in row:
+        return f"declared failure ({row['failure'][:60]}...)"
+    certificate = row["certificate"]
+    if certificate["exact"]:
+        return "exact"
+    return "silently wrong" if certificate["complete"] else "declared incomplete"
+
+
+def _line(h: int, row: dict[str, Any]) -> str:
+    certificate = row["certificate"]
+    return (
+        f"h={h}: {row['queries'] / h:.2f} queries a unit, {row['search']['rounds']} rounds, "
+        f"{certificate['units']} units, relative error {certificate['relative_error']:.1e}, {_outcome(row)}, {row['seconds']:.1f} s"
+    )
+
+
+PARTS: dict[str, Callable[[int], Rows]] = {
+    "paper": paper,
+    "float64": float64,
+    "float32": float32,
+    "trained": trained,
+    "values": values,
+    "art": art,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--only", choices=PARTS)
+    arguments = parser.parse_args()
+    path = Path("results/bench/exact.json")
+    kept = json.loads(path.read_text()) if arguments.only and path.exists() else {}
+    for name, part in PARTS.items():
+        if arguments.only in (None, name):
+            command = f"python bench/exact.py --seeds {arguments.seeds}" + (f" --only {name}" if arguments.only else "")
+            kept[name] = {"command": command, "threads": torch.get_num_threads(), "rows": part(arguments.seeds)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

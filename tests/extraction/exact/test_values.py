@@ -1,0 +1,68 @@
+"""Reconstruction from values alone."""
+
+import pytest
+import torch
+from torch import nn
+
+import leakmeter as lm
+from leakmeter.extraction.exact.asking import Asker
+from leakmeter.extraction.exact.differences import differences
+from leakmeter.extraction.exact.network import OneHidden
+
+
+def flat(x: torch.Tensor, value: torch.Tensor, d: int) -> OneHidden:
+    return OneHidden(x, value, torch.zeros(len(value), d, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("width", [1e-4, 0.05, 10.0])
+def test_differences_are_gradients_whatever_width_is_guessed(width: float, network, oracle) -> None:
+    net = network(20, 8, 3)
+    asker, x = Asker(oracle(net, "logits", 8)), torch.randn(8, dtype=torch.float64)
+    slopes = differences(asker, flat(x, 0 * net(x[None])[0].detach(), 8), x, net(x[None])[0].detach(), width)
+    assert slopes is not None
+    truth = torch.func.jacrev(lambda row: net(row[None])[0])(x).detach()
+    assert torch.allclose(slopes.gradient, truth, atol=10 * slopes.error + 1e-12)
+
+
+@pytest.mark.parametrize("view", ["logits", "probs"])
+@pytest.mark.parametrize("box", [False, True])
+def test_values_are_enough(view: str, box: bool, network, oracle) -> None:
+    net = network(10, 12, 3)
+    copy = lm.extract("exact-values", oracle(net, view, 12, box=box), patience=200)
+    x = torch.rand(500, 12, dtype=torch.float64)
+    truth, found = net(x).detach(), copy.substitute(x)
+    assert copy.notes["certificate"]["exact"]
+    assert torch.allclose(truth - truth.mean(1, keepdim=True), found - found.mean(1, keepdim=True), atol=1e-8)
+
+
+def test_the_price_is_little_more_than_a_gradient_a_cell(network, oracle) -> None:
+    net = network(30, 60)
+    door = oracle(net, "logits", 60)
+    copy = lm.extract("exact-values", door)
+    assert copy.notes["certificate"]["bits"] > 25
+    assert 61 * 31 <= door.ledger.spent() <= 1.7 * 61 * 31
+
+
+def test_linear_regression_takes_d_plus_one_values(oracle) -> None:
+    net = nn.Linear(30, 4).double()
+    door = oracle(net, "logits", 30, budget=31)
+    copy = lm.extract("exact-values", door).substitute
+    x = torch.randn(100, 30, dtype=torch.float64)
+    assert door.ledger.spent() == 31
+    assert torch.allclose(copy(x), net(x), atol=1e-10)
+
+
+@pytest.mark.parametrize("budget", [1, 5, 14, 40, 100])
+def test_a_budget_is_kept_and_its_end_is_told(budget: int, network, oracle) -> None:
+    door = oracle(network(16, 12, 2), "logits", 12, budget=budget)
+    certificate = lm.extract("exact-values", door).notes["certificate"]
+    assert door.ledger.spent() <= budget
+    assert "budget" in certificate["missing"]
+
+
+@pytest.mark.slow
+def test_at_full_size_values_beat_the_published_price_and_precision(network, oracle) -> None:
+    door = oracle(network(128, 784), "logits", 784)
+    certificate = lm.extract("exact-values", door).notes["certificate"]
+    assert door.ledger.spent() <= 2**17.5
+    assert certificate["bits"] >= 25
