@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from leakmeter.cells import run_cell
+from leakmeter.certificates.audited import certified
 from leakmeter.compute import computing
 from leakmeter.data.dataset import Dataset
 from leakmeter.errors import UsageError
@@ -72,6 +73,7 @@ def _audit(
             environment=environment(),
             victim=describe(victim, test, cells),
             cells=cells,
+            certified=None if plan.certify is None else certified(plan.certify, victim, test, run, progress),
             verdict=judge(plan, cells),
         )
         write_reports(result, run.path)

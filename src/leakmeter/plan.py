@@ -117,6 +117,18 @@ class TransferPlan(Section):
     """Test inputs to try."""
 
 
+class CertifyPlan(Section):
+    """Certified accuracy of the model behind Gaussian smoothing; for models trained with such noise."""
+
+    sigma: float = Field(default=0.5, gt=0)
+    n: int = Field(default=1000, ge=1)
+    """Votes an input."""
+    alpha: float = Field(default=0.001, gt=0, lt=1)
+    bound: Literal["tight", "renyi", "pixeldp"] = "tight"
+    limit: int = Field(default=200, ge=1)
+    """Test inputs to certify."""
+
+
 class Cell(Section):
     """One attack under one view and defense with one seed: the unit that runs, resumes and fails on its own."""
 
@@ -162,6 +174,8 @@ class Plan(Section):
     policy: Policy = Policy()
     transfer: TransferPlan | None = None
     """None: not tried."""
+    certify: CertifyPlan | None = None
+    """None: nothing is certified."""
     queries_per_day: int | None = Field(default=None, ge=1)
     """The rate limit in force, for the advice in the verdict."""
     device: str = "cpu"

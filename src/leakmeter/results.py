@@ -34,6 +34,19 @@ class Spending(Strict):
     money: float | None = None
 
 
+class Certified(Strict):
+    """Accuracy of the smoothed model that no perturbation within a radius can lower."""
+
+    label: str
+    norm: str = "l2"
+    n: int
+    """Test inputs."""
+    alpha: float
+    """How often the certificate of one input may be wrong."""
+    points: list[tuple[float, float]]
+    """Radius, certified accuracy."""
+
+
 class CellResult(Strict):
     """One attack under one view and defense with one seed."""
 
@@ -149,6 +162,7 @@ class AuditResult(Strict):
     environment: dict[str, Any]
     victim: VictimFacts
     cells: list[CellResult]
+    certified: Certified | None = None
     verdict: Verdict
 
     @classmethod

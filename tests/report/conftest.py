@@ -16,7 +16,7 @@ from leakmeter.evaluation.score import Score
 from leakmeter.evasion.transfer import FlipRate, Transfer
 from leakmeter.extraction.base import CurvePoint
 from leakmeter.plan import Plan
-from leakmeter.results import AuditResult, CellResult, Spending, VictimFacts
+from leakmeter.results import AuditResult, CellResult, Certified, Spending, VictimFacts
 from leakmeter.verdict import judge
 
 N = 1000
@@ -146,12 +146,6 @@ def full_audit(make_audit: MakeAudit) -> AuditResult:
         queries_per_day=500,
         notes={
             "detector": {"detector": "PRADA", "fired_at": 420, "queries": 8000},
-            "certificate": {
-                "label": "sigma 0.5",
-                "n": 500,
-                "alpha": 0.001,
-                "points": [[0.0, 0.93], [0.25, 0.81], [0.5, 0.6], [0.75, 0.33], [1.0, 0.1]],
-            },
         },
     )
     lost = {"none": (0.0, 0.0), "rounding:1": (0.001, 0.03), "noise:0.1": (0.012, 0.08)}
@@ -165,7 +159,9 @@ def full_audit(make_audit: MakeAudit) -> AuditResult:
         )
         for each in result.cells
     ]
-    return result.model_copy(update={"cells": cells})
+    points = [(0.0, 0.93), (0.25, 0.81), (0.5, 0.6), (0.75, 0.33), (1.0, 0.1)]
+    certified = Certified(label="sigma 0.5", n=500, alpha=0.001, points=points)
+    return result.model_copy(update={"cells": cells, "certified": certified})
 
 
 @cache

@@ -6,7 +6,7 @@ import pytest
 
 from leakmeter.report.charts import certified_chart, cost_chart, defense_chart, drawn
 from leakmeter.report.facts import Surface, defense_rows, surfaces
-from leakmeter.report.notes import Certified
+from leakmeter.results import Certified
 
 SVG = "{http://www.w3.org/2000/svg}"
 

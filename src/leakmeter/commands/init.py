@@ -50,6 +50,9 @@ name = "digits"                   # a dataset, an .npz with x and y, or a folder
 # query = 0.001
 # explanation = 0.002
 
+# [certify]                       # for a model trained with Gaussian noise
+# sigma = 0.5
+
 # [policy]                        # exit code 3 when exceeded, 4 when undecided
 # max_fidelity = {{queries = 5000, value = 0.85}}
 # min_copy_cost = {{fidelity = 0.9, queries = 2000}}

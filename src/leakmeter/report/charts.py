@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator, PercentFormatter
 
 from leakmeter.report.facts import DefenseRow, Surface
-from leakmeter.report.notes import Certified
 from leakmeter.report.svg import INK, MUTED, RULE, SERIES, drawing, plain_text, to_svg
 from leakmeter.report.words import percent, short, surface
-from leakmeter.results import Arm
+from leakmeter.results import Arm, Certified
 
 
 class End(NamedTuple):

@@ -10,7 +10,7 @@ from leakmeter.detectors.detection import Detection
 from leakmeter.evaluation.intervals import mean_interval
 from leakmeter.evaluation.utility import Utility
 from leakmeter.evasion.transfer import Transfer
-from leakmeter.report.notes import Certified, noted
+from leakmeter.report.notes import noted
 from leakmeter.results import Arm, AuditResult, Spending
 from leakmeter.verdict import arm_label
 
@@ -218,12 +218,6 @@ def defense_rows(result: AuditResult) -> list[DefenseRow]:
                 )
             )
     return rows
-
-
-def certified(result: AuditResult) -> list[Certified]:
-    """Certified-accuracy curves, each once: cells of one audit may repeat the same."""
-    curves = {curve.model_dump_json(): curve for _, curve in noted(result, "certificate", Certified)[0]}
-    return list(curves.values())
 
 
 def transfers(result: AuditResult) -> list[TransferRow]:

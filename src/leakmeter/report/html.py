@@ -68,9 +68,7 @@ def _sections(told: dict[str, Any], galleries: dict[str, Gallery]) -> list[Secti
         ),
         Section("defenses", "Defenses", "defenses.html", bool(told["defenses"])),
         Section("detection", "Detection", "detection.html", bool(told["detections"] or told["detections_other"])),
-        Section(
-            "certified", "Certified accuracy", "certified.html", bool(told["certified"] or told["certified_other"])
-        ),
+        Section("certified", "Certified accuracy", "certified.html", bool(told["certified"])),
         Section("checks", "Can this audit be believed?", "checks.html"),
         Section("spending", "What was spent", "spending.html"),
         Section("reproduce", "Reproduce it", "reproduce.html"),

@@ -7,20 +7,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from leakmeter.results import AuditResult, CellResult, Strict
+from leakmeter.results import AuditResult, CellResult
 
 N = TypeVar("N", bound=BaseModel)
-
-
-class Certified(Strict):
-    """`notes["certificate"]`: accuracy that no perturbation within a radius can lower."""
-
-    label: str
-    norm: str = "l2"
-    n: int
-    alpha: float
-    points: list[tuple[float, float]]
-    """Radius, certified accuracy."""
 
 
 def noted(result: AuditResult, key: str, kind: type[N]) -> tuple[list[tuple[CellResult, N]], list[str]]:

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from leakmeter.detectors.detection import Detection
 from leakmeter.report import facts, words
-from leakmeter.report.notes import Certified, noted
+from leakmeter.report.notes import noted
 from leakmeter.results import AuditResult
 from leakmeter.runs.run import without_none
 
@@ -57,7 +57,6 @@ def context(result: AuditResult) -> dict[str, Any]:
         "transfers": facts.transfers(result),
         "detections": facts.detections(result),
         "detections_other": noted(result, "detector", Detection)[1],
-        "certified": facts.certified(result),
-        "certified_other": noted(result, "certificate", Certified)[1],
+        "certified": [] if result.certified is None else [result.certified],
         "plan_toml": tomli_w.dumps(without_none(result.plan)),
     }
