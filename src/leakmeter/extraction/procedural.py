@@ -27,8 +27,9 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive, stream
 from leakmeter.training.loop import Batch, Loss, Recipe, fit
 
-GREY = {"strokes": 0.5, "blobs": 0.35, "silhouettes": 0.15}
+GREY = {"strokes": 0.4, "blobs": 0.45, "silhouettes": 0.15}
 COLOUR = {"leaves": 0.7, "textures": 0.15, "blobs": 0.15}
+_FEW, _FEW_LABELS = 1000, 20_000
 
 
 class Procedural(Attack):
@@ -42,18 +43,20 @@ class Procedural(Attack):
     """Tables: columns that take only these values."""
     onehot: tuple[tuple[int, ...], ...] = ()
     """Tables: groups of columns of which one is 1."""
-    committee: int = Field(default=4, ge=1)
+    committee: int = Field(default=3, ge=1)
     """Students that learn from the answers."""
-    first: float = Field(default=0.4, gt=0, le=1)
+    first: float = Field(default=1.0, gt=0, le=1)
     """The share of each stretch of queries that is asked blindly; the rest is chosen (1: nothing is chosen)."""
     choice: int = Field(default=6, ge=1)
     """Candidates drawn for each query chosen."""
     jitter: float = Field(default=1.0, ge=0)
-    """Strength of the small turns, shifts and zooms under which an answer is taken to stay the same; 0: none."""
-    lessons: int = Field(default=30_000, ge=0)
+    """Strength of the small turns, shifts and zooms under which an answer is taken to stay the same; 0: none.
+
+    It fades above a thousand answers, or 20,000 labels: the less is known, the more a neighbour's answer is worth."""
+    lessons: int = Field(default=10_000, ge=0)
     """Fresh pictures on which the committee teaches the final student; 0: the first member is the copy."""
-    learn: Recipe = Recipe(steps=2000, batch=64, lr=3e-3, schedule="cyclic")
-    teach: Recipe = Recipe(steps=4000, batch=64, lr=3e-3, schedule="cyclic")
+    learn: Recipe = Recipe(steps=4000, batch=128, lr=3e-3, schedule="cyclic")
+    teach: Recipe = Recipe(steps=5000, batch=128, lr=3e-3, schedule="cyclic")
 
     def run(self, oracle: Oracle, job: Job) -> nn.Module:
         """One fresh student for each stop, from everything asked up to there."""
@@ -153,7 +156,8 @@ class _Campaign:
 
     def _answer_loss(self, model: nn.Module, batch: Batch, draws: torch.Generator) -> Tensor:
         x, *target = batch
-        logits = model(jittered(x, self.attack.jitter, draws))
+        few = _FEW_LABELS if target[0].dim() == 1 else _FEW
+        logits = model(jittered(x, self.attack.jitter * min(1.0, few / len(self.x)), draws))
         if len(target) == 2:
             return interval_loss(logits, *target)
         if target[0].dim() == 1:

@@ -32,7 +32,8 @@ LENET_DFME = {
     "student_optimizer": "adam",
     "student_lr": 2e-3,
     "generator_lr": 1e-3,
-    "replays": 15,
+    "replays": 20,
+    "milestones": (0.7, 0.9),
 }
 
 # In the order of what matters most: a study that is stopped early has the rows at the top.
