@@ -61,3 +61,20 @@ def test_it_works_with_an_open_box(trained, digits, low):
     found = evade("cw", trained, *digits, steps=100, low=low, high=None)
     assert found.rate == 1
     assert (found.examples.min() < 0) == (low is None)
+
+
+def test_the_scale_of_the_inputs_does_not_matter(trained, digits):
+    x, y = digits
+
+    class Bytes(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return trained(x / 255)
+
+    unit = evade("cw", trained, x, y, steps=100)
+    bytes_ = evade("cw", Bytes(), 255 * x, y, steps=100, high=255.0)
+    assert bytes_.rate == 1
+    assert abs((bytes_.distance / 255).median() / unit.distance.median() - 1) < 0.01
+
+
+def test_a_few_steps_are_enough_to_break_a_plain_network(trained, digits):
+    assert evade("cw", trained, *digits, steps=20).rate == 1

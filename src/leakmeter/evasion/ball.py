@@ -82,6 +82,9 @@ class L2Ball:
             gradient = gradient.masked_fill((x <= self.box.low) & (gradient < 0), 0)
         if self.box.high is not None:
             gradient = gradient.masked_fill((x >= self.box.high) & (gradient > 0), 0)
+        # A saturated model's gradient may be so small that its squares are 0.
+        peak = gradient.abs().flatten(1).amax(1).clamp_min(torch.finfo(gradient.dtype).tiny)
+        gradient = gradient / column(peak, gradient)
         return gradient / lengths(gradient)
 
     def sample(self, generator: torch.Generator) -> Tensor:

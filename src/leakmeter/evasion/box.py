@@ -33,6 +33,11 @@ class Box:
         """Whether both sides are closed."""
         return self.low is not None and self.high is not None
 
+    @property
+    def width(self) -> Tensor | float:
+        """From edge to edge; 1 where a side is open."""
+        return 1.0 if self.low is None or self.high is None else self.high - self.low
+
     def clamp(self, x: Tensor) -> Tensor:
         """The nearest point of the box, exactly inside it."""
         return x if self.low is None and self.high is None else torch.clamp(x, self.low, self.high)
@@ -49,8 +54,7 @@ class Box:
         if not bool(torch.isfinite(x).all()):
             raise UsageError("expected finite inputs, got NaN or infinity; clean the inputs first")
         inside = self.clamp(x)
-        slack = _SLACK * (self.high - self.low if self.low is not None and self.high is not None else 1.0)
-        if bool(((x - inside).abs() > slack).any()):
+        if bool(((x - inside).abs() > _SLACK * self.width).any()):
             raise UsageError(
                 f"expected inputs inside the box, got values from {x.min().item():g} to {x.max().item():g}; "
                 "pass the right low and high, and normalise inside the model"

@@ -35,16 +35,19 @@ class CarliniWagner(GradientAttack):
     """Values of c tried for an example, at most."""
     steps: int = Field(default=1000, ge=1)
     """Gradient steps a round, at most."""
-    rate: float = Field(default=0.01, gt=0)
-    """Adam's first step, in units of the input; it shrinks to nothing within a round."""
+    rate: float | None = Field(default=None, gt=0)
+    """Adam's first step, in widths of the box; it shrinks to nothing within a round.
+
+    By default 0.01, and more where fewer than 200 steps would not take a feature across the box.
+    """
     c: float = Field(default=1.0, gt=0)
-    """The first c; ten times as much after a failure, a tenth after a success, then between the two."""
+    """The first c, in squared widths; ten times as much after a failure, a tenth after a success, then in between."""
     confidence: float = Field(default=0.0, ge=0)
     """The margin, in logits, above which an example counts as broken."""
 
     def run(self, problem: Problem[WhiteBox]) -> Candidates:
         """Searches over c for all examples at once."""
-        search = _Search(problem.x, self.c)
+        search = _Search(problem.x, self.c * float(torch.as_tensor(problem.ball.box.width).square().mean()))
         with problem.progress.task("searching", self.rounds) as task:
             for _ in range(self.rounds):
                 rows = search.open_rows()
@@ -57,7 +60,7 @@ class CarliniWagner(GradientAttack):
     def _descend(self, problem: Problem[WhiteBox], search: _Search, rows: Tensor) -> Tensor:
         """One round from the originals; says which of `rows` were broken on the way."""
         state = _Descent(rows, problem.x[rows], problem.goal.rows(rows), search.c[rows])
-        broken = torch.zeros_like(search.flat)
+        box, broken = problem.ball.box, torch.zeros_like(search.flat)
         every = math.ceil(self.steps / _CHECKS)
         for step in range(self.steps):
             logits, uphill = problem.access.gradient(state.x, state.goal, self._hinge)
@@ -69,8 +72,8 @@ class CarliniWagner(GradientAttack):
             search.offer(state.rows, state.x, squared, margins, won)
             if step == 0:
                 search.flat[rows] = is_flat(uphill)
-            state.descend(2 * offset - column(state.c, offset) * uphill, self._rate(step))
-            state.x = problem.ball.box.clamp(state.x)
+            downhill = state.adam(2 * offset - column(state.c, offset) * uphill)
+            state.x = box.clamp(state.x - self._rate(step) * box.width * downhill)
             state.lowest = torch.minimum(state.lowest, squared + state.c * (self.confidence - margins).clamp_min(0))
             if step % every == every - 1:
                 state.keep(state.lowest < _PROGRESS * state.before)
@@ -83,7 +86,8 @@ class CarliniWagner(GradientAttack):
         return margin(logits, goal).clamp_max(self.confidence)
 
     def _rate(self, step: int) -> float:
-        return self.rate * (1 - step / self.steps)
+        first = max(0.01, 2 / self.steps) if self.rate is None else self.rate
+        return first * (1 - step / self.steps)
 
 
 class _Search:
@@ -137,15 +141,13 @@ class _Descent:
         self.mean, self.square, self.steps = torch.zeros_like(self.x), torch.zeros_like(self.x), 0
         self.lowest = self.before = torch.full_like(self.c, torch.inf)
 
-    def descend(self, gradient: Tensor, rate: float) -> None:
-        """One step of Adam with its usual constants."""
+    def adam(self, gradient: Tensor) -> Tensor:
+        """The direction of Adam with its usual constants."""
         self.steps += 1
         self.mean.lerp_(gradient, 0.1)
         self.square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
         scale = math.sqrt(1 - 0.999**self.steps)
-        self.x = self.x.addcdiv(
-            self.mean, self.square.sqrt().add_(1e-8 * scale), value=-rate * scale / (1 - 0.9**self.steps)
-        )
+        return self.mean / self.square.sqrt().add_(1e-8).mul_((1 - 0.9**self.steps) / scale)
 
     def keep(self, going: Tensor) -> None:
         """Drops the examples not marked."""
