@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from typing import Any
 
 import numpy as np
 import torch
+from pydantic_core import to_json
 from torch import Tensor
 
 from leakmeter.errors import UsageError, VictimError
@@ -67,7 +67,7 @@ class Served:
         answer: dict[str, Any] = {"model_name": self.name, "outputs": [tensor(self._victim.spec.outputs, wide)]}
         if "id" in request:
             answer["id"] = request["id"]
-        return json.dumps(answer).encode()
+        return to_json(answer)
 
     def _input(self, request: dict[str, Any]) -> Tensor:
         inputs = request.get("inputs")

@@ -23,7 +23,8 @@ from leakmeter.victims.http.template import Template, read_description
 from leakmeter.victims.spec import VictimSpec, from_array
 from leakmeter.victims.victim import Victim
 
-_ROUNDS = 4  # requests a thread sends before all wait for the slowest
+_ROWS, _NUMBERS = 64, 1 << 17  # the most in one request, unless it is said
+_ROUNDS = 2  # requests a thread sends before all wait for the slowest; the more, the more a failure can lose
 
 
 class Speech(Protocol):
@@ -71,7 +72,8 @@ class RemoteVictim(Victim):
         super().__init__(spec)
         settings = endpoint.settings
         self._client, self._speech = endpoint.client, endpoint.speech
-        self._rows = min(settings.rows, self._speech.rows or settings.rows)
+        rows = settings.rows or min(_ROWS, max(1, _NUMBERS // spec.features))
+        self._rows = min(rows, self._speech.rows or rows)
         self.batch = self._rows * settings.concurrency * _ROUNDS
         self.authorized_by = settings.authorized_by
         self._pool = ThreadPoolExecutor(settings.concurrency, "leakmeter-http")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from leakmeter.errors import UsageError
 
@@ -39,6 +41,12 @@ def check_address(url: str, authorized_by: str | None) -> bool:
             "which the report records"
         )
     return local
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that this machine's environment wants for an address."""
+    address = urlsplit(url)
+    return None if proxy_bypass(address.hostname or "") else getproxies().get(address.scheme)
 
 
 def without_query(url: str) -> str:

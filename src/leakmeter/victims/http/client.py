@@ -12,10 +12,11 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
 
 from leakmeter.errors import UsageError, VictimError, missing_extra
-from leakmeter.victims.http.address import check_address, without_query
+from leakmeter.victims.http.address import check_address, proxy_for, without_query
 from leakmeter.victims.http.key import with_key
 from leakmeter.victims.http.pace import Pace, backoff, retry_after
 from leakmeter.victims.http.settings import RemoteSettings
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import httpx
 
 T = TypeVar("T")
+_HEADERS = {"accept": "application/json", "accept-encoding": "identity", "content-type": "application/json"}
 _LONGEST_BODY = 1 << 28  # bytes; an endless answer must end
 _QUOTED = 200  # characters of what a server says about an error
 _IDLE = 2.0  # seconds; below the 5 after which common servers close a connection, which would cost a charged repeat
@@ -71,14 +73,14 @@ class Client:
         local = check_address(url, settings.authorized_by)
         self.where = without_query(url)
         self._settings, self._pace = settings, Pace(settings.rps)
-        self._http = httpx.Client(
-            headers=with_key({"accept-encoding": "identity", **(headers or {})}, settings.key_env),
-            timeout=settings.timeout,
+        self._headers = httpx.Headers(with_key(_HEADERS | dict(headers or {}), settings.key_env))
+        self._timeouts = {"timeout": httpx.Timeout(settings.timeout).as_dict()}
+        # A bare transport: no cookies, and no redirects, which would carry the key to a host nobody authorised.
+        self._transport = httpx.HTTPTransport(
             limits=httpx.Limits(max_connections=settings.concurrency, keepalive_expiry=_IDLE),
-            follow_redirects=False,  # a redirect would carry queries, and the key, to a host nobody authorised
-            trust_env=not local,  # a proxy is for other hosts
+            proxy=None if local else proxy_for(url),
         )
-        self.close = weakref.finalize(self, self._http.close)
+        self.close = weakref.finalize(self, self._transport.close)
         """Closes its connections."""
 
     def get(self, url: str, read: Callable[[bytes], T]) -> T:
@@ -128,9 +130,9 @@ class Client:
         import httpx
 
         deadline = time.monotonic() + self._settings.timeout
-        headers = None if body is None else {"content-type": "application/json"}
+        request = httpx.Request(method, url, headers=self._headers, content=body, extensions=self._timeouts)
         try:
-            with self._http.stream(method, url, content=body, headers=headers) as response:
+            with closing(self._transport.handle_request(request)) as response:
                 content = _read(response, deadline)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise _Failed(f"no connection could be made ({type(error).__name__})", computed=False) from error

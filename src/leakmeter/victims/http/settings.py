@@ -24,8 +24,8 @@ class RemoteSettings(BaseModel):
     """The most requests a second; None: no limit."""
     concurrency: int = Field(default=4, ge=1, le=256)
     """The most requests under way at once."""
-    rows: int = Field(default=64, ge=1)
-    """Rows a request."""
+    rows: int | None = Field(default=None, ge=1)
+    """Rows a request; None: 64, or as many as make some 3 MB of JSON."""
     timeout: float = Field(default=30.0, gt=0)
     """Seconds to wait for an answer."""
     retries: int = Field(default=8, ge=0)

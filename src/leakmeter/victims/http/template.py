@@ -12,7 +12,6 @@ instances = "{rows}"                # a list of inputs; "{row}" instead: one inp
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from pathlib import Path
@@ -20,13 +19,14 @@ from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import to_json
 
 from leakmeter.errors import UsageError
 from leakmeter.victims.http.client import BadAnswer
 from leakmeter.victims.http.key import PLACE
 from leakmeter.victims.http.protocol import as_numbers, parse
 
-_ROWS, _ROW = '"{rows}"', '"{row}"'
+_ROWS, _ROW = b'"{rows}"', b'"{row}"'
 _SECRET = {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "apikey", "x-auth-token"}
 
 
@@ -57,13 +57,11 @@ class Template:
 
     def __init__(self, description: Description) -> None:
         self.url = description.url
-        self._text, self._path = json.dumps(description.request), description.answer.split(".")
+        self._text, self._path = to_json(description.request), description.answer.split(".")
         self._names = description.names
         places = [place for place in (_ROWS, _ROW) if place in self._text]
         if len(places) != 1 or self._text.count(places[0]) != 1:
-            raise UsageError(
-                f"expected {_ROWS} or {_ROW} once in the request of a description, got {len(places)} of them"
-            )
+            raise UsageError(f"expected {_ROWS.decode()} or {_ROW.decode()} once in the request of the description")
         (self._place,) = places
         self.rows = 1 if self._place == _ROW else None
         self.facts: dict[str, Any] = {
@@ -79,7 +77,7 @@ class Template:
     def encode(self, x: np.ndarray) -> bytes:
         """A request for some rows."""
         rows = x[0] if self.rows == 1 else x
-        return self._text.replace(self._place, json.dumps(rows.tolist())).encode()
+        return self._text.replace(self._place, to_json(rows.tolist()))
 
     def decode(self, body: bytes) -> np.ndarray:
         """The outputs in an answer."""
