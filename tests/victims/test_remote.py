@@ -131,6 +131,13 @@ def test_refusals_are_waited_out_and_cost_nothing(server, ask) -> None:
     assert oracle.ledger.entry(ATTACK).unconfirmed == 0
 
 
+def test_patience_with_refusals_ends_also_when_they_ask_for_no_time(server, ask) -> None:
+    oracle = Oracle(ask("refuse", patience=0.3, concurrency=1), "probs", budget=8)
+    with pytest.raises(VictimError, match="refuses requests"):
+        oracle.query(points(8))
+    assert server.seen("refuse")["rows"] == 0
+
+
 @pytest.mark.parametrize("name", ["drop-60", "all-70"])
 def test_no_repeat_passes_the_budget(server, ask, name) -> None:
     oracle = Oracle(ask(name, retries=50), "probs", budget=60)

@@ -106,7 +106,7 @@ class Client:
                 return _understood(read, send())
             except _Refused as refusal:
                 refusals += 1
-                delay = backoff(refusals) if refusal.after is None else refusal.after
+                delay = backoff(refusals) if refusal.after is None else max(refusal.after, backoff(1))
                 waited += delay
                 if waited > self._settings.patience:
                     raise VictimError(self._impatient(delay)) from None
