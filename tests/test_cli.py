@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from leakmeter.cli import main
+
 SHOP = """
 import torch
 from torch import nn
@@ -83,12 +85,17 @@ def test_extract_writes_a_whole_run_and_ls_lists_it(shop: Path) -> None:
         (["frobnicate"], 2, "No such command"),
     ],
 )
-def test_mistakes_end_in_one_sentence(shop: Path, args: list[str], code: int, sentence: str) -> None:
-    done = leakmeter(*args, cwd=shop)
-    assert done.returncode == code, done.stderr
-    said = done.stderr + done.stdout
-    assert sentence in said
-    assert "Traceback" not in said
+def test_mistakes_end_in_one_sentence(
+    shop: Path, args: list[str], code: int, sentence: str, capsys: pytest.CaptureFixture[str], monkeypatch
+) -> None:
+    monkeypatch.chdir(shop)
+    monkeypatch.setattr(sys, "argv", ["leakmeter", *args])
+    with pytest.raises(SystemExit) as left:
+        main()
+    told = capsys.readouterr()
+    assert left.value.code == code, told.err
+    assert sentence in told.err + told.out
+    assert "Traceback" not in told.err + told.out
 
 
 def test_read_only_output_folder(shop: Path) -> None:
