@@ -5,17 +5,32 @@ import torch
 from torch import nn
 
 from leakmeter.errors import UsageError
-from leakmeter.extraction.base import Attack, make_attack
+from leakmeter.extraction.base import ATTACKS, Attack, make_attack
 from leakmeter.extraction.conformance import check_attack
 
 QUICK = {
-    "surrogate": {"student": "linear", "recipe": {"steps": 5}},
+    "surrogate": ("probs", {"student": "linear", "recipe": {"steps": 5}}),
+    "procedural": (
+        "labels",
+        {"student": "linear", "committee": 1, "lessons": 20, "learn": {"steps": 5}, "teach": {"steps": 5}},
+    ),
+    "gradients": ("probs+gradient", {"student": "linear", "recipe": {"steps": 5}}),
+    "dfme": ("probs", {"student": "linear", "batch": 16, "width": 4}),
+    "codfe": ("probs", {"student": "linear", "width": 4, "noise": 50, "batch": 10}),
+    "dast": ("labels", {"student": "linear", "width": 4, "batch": 20}),
+    "exact": ("logits+gradient", {}),
+    "exact-values": ("logits", {}),
 }
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_attacks_keep_the_rules(name: str) -> None:
-    check_attack(make_attack(name, QUICK[name]))
+    view, options = QUICK[name]
+    check_attack(make_attack(name, options), view=view)
+
+
+def test_every_attack_is_checked() -> None:
+    assert set(QUICK) == set(ATTACKS)
 
 
 class Greedy(Attack):

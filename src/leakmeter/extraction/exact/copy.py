@@ -69,7 +69,10 @@ def orientations(network: OneHidden, tolerance: float = 1e-3) -> Tensor | None:
 
 
 def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
-    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype, device=weight.device)
+    # skip_init: a layer that is filled anyway must not draw from the global generator.
+    layer: nn.Linear = nn.utils.skip_init(  # type: ignore[no-untyped-call]
+        nn.Linear, weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype, device=weight.device
+    )
     with torch.no_grad():
         layer.weight.copy_(weight)
         if bias is not None:
