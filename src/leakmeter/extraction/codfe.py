@@ -2,8 +2,8 @@
 
 Algorithm 1: a fixed set of noise; in each round its images are asked once, the student learns their answers in several
 iterations, then the generator learns to make the student confident. As published it stalls on the classes that the
-untrained generator happens to hit, because confidence never asks for another class; `balance` and `memory` are our two
-additions that mend it, and both are off in `Codfe(**LITERAL)`. docs/datafree.md tells the difference in numbers.
+untrained generator happens to hit, because confidence never asks for another class. `balance`, `memory` and `restart`
+are our additions that mend it; `Codfe(**LITERAL)` has none. docs/datafree.md tells the difference in numbers.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from leakmeter.models.generators.base import Generator
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive, stream
 from leakmeter.training.loop import private_randomness
+from leakmeter.victims.spec import VictimSpec
 
-LITERAL: dict[str, Any] = {"generator": "codfe", "balance": 0.0, "memory": 0}
+LITERAL: dict[str, Any] = {"generator": "codfe", "balance": 0.0, "memory": 0, "restart": 2.0}
 """The options of the algorithm as published."""
 
 
@@ -34,11 +35,11 @@ class Codfe(Attack):
 
     student: str | None = None
     """A model's name; None: lenet."""
-    noise: int = Field(default=2000, ge=2)
+    noise: int = Field(default=1000, ge=2)
     """M: vectors of the noise set, all asked in every round."""
-    batch: int = Field(default=200, ge=2)
-    student_iterations: int = Field(default=50, ge=1)
-    generator_iterations: int = Field(default=10, ge=1)
+    batch: int = Field(default=100, ge=2)
+    student_iterations: int = Field(default=60, ge=1)
+    generator_iterations: int = Field(default=20, ge=1)
     student_lr: float = Field(default=1e-3, gt=0)
     generator_lr: float = Field(default=1e-3, gt=0)
     generator: Literal["codfe", "dfme"] = "dfme"
@@ -50,19 +51,25 @@ class Codfe(Attack):
     memory: int = Field(default=20_000, ge=0)
     """Answers of earlier rounds that the student goes on learning from (ours; 0: the paper, only the last round)."""
 
+    restart: float = Field(default=0.98, gt=0)
+    """Once the student foresees this share of a round's answers, the generator starts anew (ours; above 1: never)."""
+
     def run(self, oracle: Oracle, job: Job) -> nn.Module:
         """Rounds until the next would not fit."""
         with private_randomness(derive(job.seed, "codfe"), job.device):
             student = job.student(self.student, oracle).train()
-            box = {"low": oracle.spec.low, "high": oracle.spec.high}
-            shape = oracle.spec.input_shape
-            generator = make_generator(self.generator, shape, seed=job.seed, width=self.width, **box).to(job.device)
-            return _Rounds(self, student, generator, oracle, job).play()
+            return _Rounds(self, student, oracle, job).play()
+
+    def make_generator(self, spec: VictimSpec, seed: int) -> Generator:
+        """A fresh one for this victim."""
+        box = {"low": spec.low, "high": spec.high}
+        return make_generator(self.generator, spec.input_shape, seed=seed, width=self.width, **box)
 
 
 class _Rounds:
-    def __init__(self, attack: Codfe, student: nn.Module, generator: Generator, oracle: Oracle, job: Job) -> None:
-        self.attack, self.student, self.generator = attack, student, generator
+    def __init__(self, attack: Codfe, student: nn.Module, oracle: Oracle, job: Job) -> None:
+        self.attack, self.student = attack, student
+        self.generator = generator = attack.make_generator(oracle.spec, job.seed).to(job.device)
         self.draws = stream(job.seed, "codfe", device=job.device)
         self.z = generator.noise(attack.noise, stream(job.seed, "codfe", "noise set", device=job.device))
         self.student_optimizer = torch.optim.Adam(student.parameters(), lr=attack.student_lr)
@@ -82,6 +89,8 @@ class _Rounds:
 
     def _round(self, _: float) -> None:
         self._ask()
+        if self.game.foreseen >= self.attack.restart:
+            self._restart()
         for _ in range(self.attack.student_iterations):
             self._student_step()
         for _ in range(self.attack.generator_iterations):
@@ -91,6 +100,13 @@ class _Rounds:
     def _ask(self) -> None:
         x = self.generator.to_box(self.generator(self.z))
         self.known.add(x, answered_probs(self.game.ask(x, self.student)).to(x))
+
+    def _restart(self) -> None:
+        """Other images of the same noise: nothing more is learned from these."""
+        job = self.game.job
+        fresh = self.attack.make_generator(self.game.oracle.spec, derive(job.seed, "restart", self.game.turns))
+        self.generator.load_state_dict(fresh.state_dict())
+        self.generator_optimizer.state.clear()
 
     def _student_step(self) -> None:
         x, target = self.known.sample(self.attack.batch, self.draws)

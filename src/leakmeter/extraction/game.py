@@ -44,6 +44,8 @@ class Game:
         self.asked = 0
         self.turns = 0
         self._counts = torch.zeros(oracle.spec.classes)
+        self.foreseen = 0.0
+        """The share of the last answers that the student had foreseen."""
         self._foreseen = torch.zeros(2)
         self._last: Tensor | None = None
         self._checkpoint = job.checkpoint("game")
@@ -67,7 +69,9 @@ class Game:
         self.asked += len(x)
         self._counts += answer.labels.bincount(minlength=len(self._counts)).cpu()
         if student is not None:
-            self._foreseen += torch.tensor([int((predict(student, x).argmax(1) == answer.labels).sum()), len(x)])
+            right = int((predict(student, x).argmax(1) == answer.labels.cpu()).sum())
+            self.foreseen = right / len(x)
+            self._foreseen += torch.tensor([right, len(x)])
         self._last = x
         return answer
 

@@ -1,6 +1,6 @@
 """CoDFe figure 2: accuracy of the copy against queries, CoDFe and DaST, probabilities and labels.
 
-CoDFe appears twice: as published, and with class balance and memory (see docs/datafree.md). Victim and student are
+CoDFe appears twice: as published, and with our additions (see docs/datafree.md). Victim and student are
 LeNet; the paper's networks have four and three convolutions.
 """
 
