@@ -30,10 +30,11 @@ PLAN: dict[str, Any] = {
             "lessons": 0,
             "learn": {"steps": 1500, "lr": 3e-3, "schedule": "cyclic"},
         },
-        {"name": "surrogate", "pool": "gaussian", "recipe": _QUICK},
         {"name": "surrogate", "pool": "digits", "control": True, "recipe": _QUICK},
     ],
+    "defenses": ["none", "rounding:1"],
     "transfer": {"attack": "pgd", "limit": 100},
+    "certify": {"sigma": 0.1, "n": 500, "limit": 100},
 }
 
 
