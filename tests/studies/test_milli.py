@@ -97,7 +97,7 @@ def test_a_rehearsal_writes_table_and_figure_and_goes_on_from_its_cells(tmp_path
 def test_cells_beyond_a_cpu_or_the_data_are_named_not_run(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(milli, "QUERIES", (1,))
     panel = Panel("digits", "linear", "linear", most={GRADIENTS: 0, SMOOTHGRAD: 0})
-    monkeypatch.setattr(milli, "RECIPES", {MEMBERSHIP: Recipe(steps=1)})
+    monkeypatch.setattr(milli, "RECIPES", {"linear": {MEMBERSHIP: Recipe(steps=1)}})
     found = study(tmp_path, quick=False).run([panel], [])
     assert found["not_run"] == [f"digits linear: {GRADIENTS} at 1", f"digits linear: {SMOOTHGRAD} at 1"]
 

@@ -26,16 +26,22 @@ from leakmeter.training.loop import Recipe
 QUERIES = (1, 10, 100, 1_000, 10_000)
 SIGMA = 0.1
 """SmoothGrad's noise: a third of the standard deviation of MNIST's pixels (0.31 where black is 0 and white is 1)."""
-VIEWS = {MEMBERSHIP: "probs", GRADIENTS: "logits+gradient", SMOOTHGRAD: f"logits+smoothgrad:10,{SIGMA}"}
-_EXPLAINED = Recipe(steps=1000, batch=16, lr=5e-3, schedule="cyclic")
-RECIPES = {
-    MEMBERSHIP: Recipe(steps=1500, batch=64, lr=2e-3, schedule="cyclic"),
-    GRADIENTS: _EXPLAINED,
-    SMOOTHGRAD: _EXPLAINED,
-}
+VIEWS = {GRADIENTS: "logits+gradient", SMOOTHGRAD: f"logits+smoothgrad:10,{SIGMA}", MEMBERSHIP: "probs"}
 DATA, GAUSSIAN = "data", "gaussian"
 GPU_ONLY = dict.fromkeys(VIEWS, 0)
 _QUICK = 100  # queries of a rehearsal
+_CONVOLUTIONAL = {
+    GRADIENTS: Recipe(steps=1000, batch=16, lr=5e-3, schedule="cyclic"),
+    SMOOTHGRAD: Recipe(steps=1000, batch=16, lr=5e-3, schedule="cyclic"),
+    MEMBERSHIP: Recipe(steps=1500, batch=64, lr=2e-3, schedule="cyclic"),
+}
+_DENSE = {
+    GRADIENTS: Recipe(steps=3000, batch=16, lr=5e-3, schedule="cyclic"),
+    SMOOTHGRAD: Recipe(steps=3000, batch=16, lr=5e-3, schedule="cyclic"),
+    MEMBERSHIP: Recipe(steps=3000, batch=200, lr=2e-3, schedule="cyclic"),
+}
+RECIPES = {"linear": _DENSE, "mlp": _DENSE}
+"""How a student trains, by model and arm; the others, which are slower, as `_CONVOLUTIONAL` says."""
 _REHEARSAL = Recipe(steps=60, batch=16, lr=5e-3, schedule="cyclic")
 
 
@@ -131,12 +137,21 @@ class Study:
             progress=self.progress,
             pool=GAUSSIAN if panel.source == GAUSSIAN else split.attacker.x[rows],
             student=panel.student,
-            recipe=_REHEARSAL if self.quick else RECIPES[arm],
+            recipe=self._recipe(panel, arm),
         )
         score = made.curve[-1].score
         assert score is not None
         measured = score.model_dump(include={"accuracy", "fidelity", "victim_accuracy", "kl", "n"})
-        return {**measured, "seconds": round(made.seconds, 1), **asdict(oracle.ledger.entry("attack"))}
+        spent = asdict(oracle.ledger.entry("attack"))
+        return {
+            **measured,
+            "recipe": self._recipe(panel, arm).model_dump(exclude_defaults=True),
+            "seconds": round(made.seconds, 1),
+            **spent,
+        }
+
+    def _recipe(self, panel: Panel, arm: str) -> Recipe:
+        return _REHEARSAL if self.quick else RECIPES.get(panel.student, _CONVOLUTIONAL)[arm]
 
     def _measured(self, panel: Panel) -> Measured:
         cells = self.record.content["cells"]

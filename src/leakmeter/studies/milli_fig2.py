@@ -20,10 +20,10 @@ from leakmeter.studies.milli_table import (
 )
 
 PANELS = [
-    Panel("mnist", "linear", "linear"),
-    Panel("mnist", "mlp", "mlp", most={SMOOTHGRAD: 1_000}),
-    Panel("mnist", "milli-conv", "milli-conv", most={GRADIENTS: 1_000, SMOOTHGRAD: 100}),
-    Panel("cifar10", "milli-conv", "milli-conv", most={MEMBERSHIP: 1_000, GRADIENTS: 100, SMOOTHGRAD: 0}),
+    Panel("mnist", "milli-conv", "milli-conv", most={GRADIENTS: 1_000, SMOOTHGRAD: 100, MEMBERSHIP: 1_000}),
+    Panel("mnist", "linear", "linear", most={GRADIENTS: 100, SMOOTHGRAD: 10}),
+    Panel("mnist", "mlp", "mlp", most={GRADIENTS: 1_000, SMOOTHGRAD: 100}),
+    Panel("cifar10", "milli-conv", "milli-conv", most=GPU_ONLY),
     Panel("cifar10", "vgg11", "vgg11", most=GPU_ONLY),
     Panel("cifar10", "resnet18", "resnet18", most=GPU_ONLY),
 ]

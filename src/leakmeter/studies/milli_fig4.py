@@ -9,12 +9,12 @@ from leakmeter.progress import SILENT, Progress
 from leakmeter.studies.milli import GAUSSIAN, GPU_ONLY, Panel, Study
 from leakmeter.studies.milli_table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, Claim, accuracy_at, worth
 
-_RAW = {SMOOTHGRAD: 0}
+_RAW = {GRADIENTS: 1_000, SMOOTHGRAD: 0}
 PANELS = [
     Panel("mnist", "linear", "linear", GAUSSIAN, _RAW),
     Panel("mnist", "mlp", "mlp", GAUSSIAN, _RAW),
-    Panel("mnist", "milli-conv", "milli-conv", GAUSSIAN, {**_RAW, GRADIENTS: 100}),
-    Panel("cifar10", "milli-conv", "milli-conv", GAUSSIAN, {**_RAW, MEMBERSHIP: 0, GRADIENTS: 10}),
+    Panel("mnist", "milli-conv", "milli-conv", GAUSSIAN, {**_RAW, GRADIENTS: 10, MEMBERSHIP: 100}),
+    Panel("cifar10", "milli-conv", "milli-conv", GAUSSIAN, GPU_ONLY),
     Panel("cifar10", "vgg11", "vgg11", GAUSSIAN, GPU_ONLY),
     Panel("cifar10", "resnet18", "resnet18", GAUSSIAN, GPU_ONLY),
 ]
