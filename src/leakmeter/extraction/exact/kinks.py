@@ -64,7 +64,7 @@ def search(
     *,
     resolution: float,
     room: Callable[[int], int] = lambda wanted: wanted,
-    believe: float = 1.0,
+    believe: bool = False,
     max_rounds: int = 200,
 ) -> Bends:
     """All bends between the first and the last of the `known` points.
@@ -81,7 +81,7 @@ def search(
         along: [k], turns a gradient into a slope.
         resolution: the least distance between two positions, relative to 1 + |t|.
         room: how many of so many questions the budget still allows.
-        believe: a prediction that held on one side is believed where fewer bends than this are expected; 0: never.
+        believe: whether a prediction that held on its longer side is believed without asking about the other.
         max_rounds: how often to ask at most.
     """
     chart = _Chart(known, along, resolution, believe)
@@ -114,7 +114,7 @@ class _Gap(IntEnum):
 class _Chart:
     """What is known of the segment. Gap i lies between points i and i + 1; the last point has none."""
 
-    def __init__(self, known: Trace, along: Tensor, resolution: float, believe: float) -> None:
+    def __init__(self, known: Trace, along: Tensor, resolution: float, believe: bool) -> None:
         self.trace, self.along, self.resolution, self.believe = known, along, resolution, believe
         self.per_slope = float(along.norm()) / len(along) ** 0.5  # rounding errors of components are independent
         self.state = torch.full((len(known.t),), _Gap.OPEN)
@@ -130,7 +130,8 @@ class _Chart:
         self.state[gaps[self._alike(self.trace[gaps], self.trace[gaps + 1])]] = _Gap.SAME
         gaps = self._open()
         width = self.trace.t[gaps + 1] - self.trace.t[gaps]
-        self.state[gaps[width <= self._finest(gaps)]] = _Gap.MERGED
+        # where values cannot tell apart what is in a gap, a bend anywhere in it is as good as any
+        self.state[gaps[width <= torch.maximum(self._finest(gaps), self._error(gaps) / 4)]] = _Gap.MERGED
         self.state[gaps[width <= self.bracket[gaps]]] = _Gap.KINK
         if self.rank_tells:
             gaps = self._open()
@@ -142,41 +143,36 @@ class _Chart:
     def plan(self) -> tuple[Tensor, Tensor]:
         """The open gaps and where to ask in each.
 
-        Gaps whose prediction held on its longer side wait for the others. Then they are believed if few bends are to
-        be expected in them, and asked about the shorter side if not: some of those believed turn out wrong on later
-        lines, but mending them costs less than asking about all.
+        Gaps whose prediction held on its longer side wait until no others are left. Then they are asked about the
+        shorter side, or believed: the few that are wrong show on later lines, and mending them costs less than
+        asking about all.
         """
         gaps = self._open()
         t, half = self._next(gaps)
         if not bool(half.all()):
             return gaps[~half], t[~half]
-        believed = self._expected(gaps) < self.believe
-        self.state[gaps[believed]] = _Gap.KINK
-        return gaps[~believed], t[~believed]
+        if self.believe:
+            self.state[gaps] = _Gap.KINK
+            return gaps[:0], t[:0]
+        return gaps, t
 
     def _next(self, gaps: Tensor) -> tuple[Tensor, Tensor]:
         """Where to ask: beside the point where the pieces meet, else in the middle; and which held on one side."""
-        meet, _, noise = self._meeting(gaps)
+        meet, error = self._meeting(gaps)[0], self._error(gaps)
         left, right = self.trace.t[gaps], self.trace.t[gaps + 1]
-        bend = ((self.trace.g[gaps + 1] - self.trace.g[gaps]) @ self.along).norm(dim=1)
-        error = 2 * noise / bend  # how far the prediction may be off
         margin = torch.maximum(torch.maximum(error, self._finest(gaps)), self.bracket[gaps] / 4)
         ahead, behind = right - meet, meet - left
-        predicted = (error < 0.02 * (right - left)) & (margin < 0.2 * (right - left)) & (ahead > 0) & (behind > 0)
+        # just outside, a point at the end of a gap may lie on the bend; unless it was asked to test the prediction
+        nearest = torch.minimum(ahead, behind)
+        inside = (nearest > 0) | ((nearest > -margin) & (self.bracket[gaps] == 0) & ~self.rank_tells)
+        predicted = inside & (error < 0.02 * (right - left)) & (margin < 0.2 * (right - left))
         t = torch.where(ahead > behind, meet + margin, meet - margin)
-        t = torch.where(
-            ahead <= 2 * margin, right - 2 * margin, torch.where(behind <= 2 * margin, left + 2 * margin, t)
-        )
-        half = predicted & (self.bracket[gaps] > 0) & (torch.minimum(ahead, behind) <= 2 * margin)
+        t = torch.where(behind <= 2 * margin, left + 2 * margin, t)
+        t = torch.where(ahead <= 2 * margin, right - 2 * margin, t)
+        half = predicted & (self.bracket[gaps] > 0) & (nearest <= 2 * margin)
         # where rank tells, a gap still open holds two bends or more: the point is as good as any, but proves nothing
         self.bracket[gaps] = torch.where(predicted & ~self.rank_tells, 4 * margin, 0.0)
         return torch.where(predicted, t, _middle(left, right)), half
-
-    def _expected(self, gaps: Tensor) -> Tensor:
-        """How many bends to expect in each gap if they are as dense there as elsewhere, measured by angle."""
-        angle = torch.atan(self.trace.t)
-        bends = (self.state == _Gap.KINK).sum() + len(gaps)
-        return bends * (angle[gaps + 1] - angle[gaps]) / (angle[-1] - angle[0])
 
     def insert(self, gaps: Tensor, answer: Trace) -> None:
         """Splits each gap at its answer. The half that still lies between the two pieces keeps their prediction."""
@@ -195,6 +191,12 @@ class _Chart:
         meet = torch.nan_to_num(self._meeting(gaps)[0]).clamp(left, right)
         jump = self.trace.g[gaps + 1] - self.trace.g[gaps]
         return Bends(meet, jump, self.state[gaps] != _Gap.KINK, rounds)
+
+    def _error(self, gaps: Tensor) -> Tensor:
+        """How far off the point may be where the pieces beside a gap are predicted to meet."""
+        bend = ((self.trace.g[gaps + 1] - self.trace.g[gaps]) @ self.along).norm(dim=1)
+        error: Tensor = 2 * self._meeting(gaps)[2] / bend
+        return error
 
     def _finest(self, gaps: Tensor) -> Tensor:
         return self.resolution * (1 + torch.maximum(self.trace.t[gaps].abs(), self.trace.t[gaps + 1].abs()))

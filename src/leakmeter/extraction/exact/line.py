@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.asking import Asker, Pieces
+from leakmeter.extraction.exact.kinks import Trace
 from leakmeter.extraction.exact.network import OneHidden, factor
 from leakmeter.extraction.exact.probes import reach
 
@@ -27,7 +28,8 @@ class Line(ABC):
         self.length = 1.0 if asker.spec.width is not None else reach(asker.spec, exact=asker.explained)
         self.along = (far - start) / self.length
         self.far = start.new_tensor([self.length, -self.length])[: len(answer.usable)]
-        self.noise: float = _SLACK * asker.eps * (1 + network.units) ** 0.5  # every known unit is known up to rounding
+        # every known unit is known up to rounding only, and their errors add up like a random walk
+        self.noise: float = asker.eps * (_SLACK + 2 * network.units**0.5)
 
     @staticmethod
     @abstractmethod
@@ -52,6 +54,13 @@ class Line(ABC):
         if not bool(answer.usable.all()):
             raise SaturatedError
         return answer
+
+    @staticmethod
+    def with_start(ends: Trace) -> Trace:
+        """The far points and the start, where nothing is unexplained, in order."""
+        start = Trace(0 * ends.t, 0 * ends.f, 0 * ends.g, 0 * ends.f_noise, ends.g_noise)[:1]
+        known = start.join(ends)
+        return known[torch.argsort(known.t)]
 
     def rounding(self, x: Tensor, answer: Pieces) -> Tensor:
         """How far rounding may have moved the values, [n]: errors of single terms add up like a random walk."""

@@ -29,17 +29,14 @@ class GradientLine(Line):
 
     def explore(self) -> int:
         """Every bend is a unit, every jump its weights."""
-        ends = self._trace(self.far, self.answer)
-        start = Trace(0 * ends.t, 0 * ends.f, 0 * ends.g, 0 * ends.f_noise, ends.g_noise)[:1]
-        known = start.join(ends)
-        known = known[torch.argsort(known.t)]
         bends = search(
             lambda t: self._trace(t, self.ask(t)),
-            known,
+            self.with_start(self._trace(self.far, self.answer)),
             self.along,
             resolution=8 * self.asker.eps,
             room=self.asker.room,
-            believe=1.0 if self.asker.d > 8 else 0.0,  # what is wrong shows on other lines, if those are diverse
+            # on the first line only, and where other lines are diverse enough to show what is wrong
+            believe=self.network.units == 0 and self.asker.d > 8,
         )
         self.learn(bends.t, bends.jump)
         return bends.rounds

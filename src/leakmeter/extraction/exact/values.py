@@ -58,16 +58,12 @@ class ValueLine(Line):
         """Finds the bends by slopes, then walks outwards from the start and pays for the gradient of each cell."""
         if self.asker.room(len(self.far)) < len(self.far):
             return 0
-        ends = self._trace(self.far, self.answer)
-        start = Trace(0 * ends.t, 0 * ends.f, 0 * ends.g, 0 * ends.f_noise, ends.g_noise)[:1]
-        known = start.join(ends)
         bends = search(
             lambda t: self._trace(t, self.ask(t)),
-            known[torch.argsort(known.t)],
+            self.with_start(self._trace(self.far, self.answer)),
             self.start.new_ones(1),
             resolution=4 * self._step(),
             room=lambda wanted: self.asker.room(2 * wanted) // 2,
-            believe=0,  # asking costs two values, believing wrongly the gradients of two cells
         )
         sides = [self._walk(bends.t[torch.sign(bends.t) == side], side) for side in (1, -1)]
         self._measure_again(sides)
