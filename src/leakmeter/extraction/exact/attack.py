@@ -22,7 +22,7 @@ from leakmeter.extraction.exact.values import ValueLine
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
 
-_PATIENCE = {"open": 20, "saturating": 200, "box": 1000}
+_PATIENCE = {"open": 20, "saturating": 200, "box": 500}
 """Almost every unit lies on the way to any far point in open space; less so where probabilities set limits or a box."""
 
 
@@ -32,7 +32,7 @@ class _Reconstruction(Attack):
     method: Literal["secant", "paper"] = "secant"
     patience: int | None = Field(default=None, ge=0)
     """Secant: far points in a row that must hold no surprise; None: 20 in open space (200 if only probabilities are
-    shown), 1000 in a box. 0 takes the first linear piece for the whole model."""
+    shown), 500 in a box. 0 takes the first linear piece for the whole model."""
     max_lines: int = Field(default=300, ge=1)
     """Secant: how many lines to search at most."""
     h: int | None = Field(default=None, ge=1)

@@ -45,7 +45,8 @@ def differences(asker: Asker, network: OneHidden, x: Tensor, value: Tensor, widt
         slope = max(asker.steepest, float(gradient.norm()))
         noise = float(16 * asker.eps * (answer.size.max() + slope * points.square().mean(1).max().sqrt()))
         # the error of the value at x is in every difference, so here it counts sqrt(d) times
-        if room == d or bool((change[d] - gradient @ moved[d]).norm() <= 4 * noise * d**0.5):
+        agrees = room == d or bool((change[d] - gradient @ moved[d]).norm() <= 4 * noise * d**0.5)
+        if agrees and bool(answer.usable.all()):
             break
         step /= 8
     return Slopes(gradient, d**0.5 * noise / step)

@@ -143,18 +143,16 @@ class _Chart:
     def plan(self) -> tuple[Tensor, Tensor]:
         """The open gaps and where to ask in each.
 
-        Gaps whose prediction held on its longer side wait until no others are left. Then they are asked about the
-        shorter side, or believed: the few that are wrong show on later lines, and mending them costs less than
-        asking about all.
+        With `believe`, gaps whose prediction held on its longer side wait until no others are left, and are then not
+        asked about the shorter side: the few that are wrong show on later lines, and mending them costs less.
         """
         gaps = self._open()
         t, half = self._next(gaps)
-        if not bool(half.all()):
-            return gaps[~half], t[~half]
-        if self.believe:
+        if not self.believe:
+            return gaps, t
+        if bool(half.all()):
             self.state[gaps] = _Gap.KINK
-            return gaps[:0], t[:0]
-        return gaps, t
+        return gaps[~half], t[~half]
 
     def _next(self, gaps: Tensor) -> tuple[Tensor, Tensor]:
         """Where to ask: beside the point where the pieces meet, else in the middle; and which held on one side."""

@@ -50,7 +50,7 @@ def reconstruct(asker: Asker, line: type[Line], *, seed: int, patience: int, max
     found = Findings(line.first_piece(asker, start, answer))
     while found.quiet < patience and found.lines < max_lines:
         # few at first: what the first lines teach explains most later points
-        batch = asker.room(min(max(2, 4 * found.quiet), patience - found.quiet))
+        batch = asker.room(min(max(2, 10 * found.quiet), patience - found.quiet))
         if batch == 0:
             break
         points = far_points(start, asker.spec, batch, generator, exact=asker.explained)
