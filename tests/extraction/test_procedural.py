@@ -5,7 +5,9 @@ from torch import nn
 from leakmeter.errors import UsageError
 from leakmeter.extraction.base import extract
 from leakmeter.extraction.procedural import jittered
+from leakmeter.extraction.targets import l1_loss
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.runs.run import Run
 from leakmeter.seeds import stream
 from leakmeter.training.loop import Recipe
 from leakmeter.victims.load import load_victim
@@ -95,3 +97,31 @@ def test_jitter_moves_a_picture_a_little_and_none_at_strength_zero() -> None:
 def test_no_budget_is_refused() -> None:
     with pytest.raises(UsageError, match="budget"):
         extract("procedural", make_oracle(None))
+
+
+def test_a_killed_attack_goes_on_to_the_same_weights_and_pays_no_answer_twice(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("leakmeter.runs.checkpoint._SECONDS", 0.0)
+    short = QUICK | {"learn": Recipe(steps=12, batch=50), "teach": Recipe(steps=15, batch=50)}
+
+    def attack(path, dies_at: int = -1) -> tuple[list[torch.Tensor], int]:
+        run, steps = Run.enter(path, {}), 0
+
+        def counted(*args, **kwargs):
+            nonlocal steps
+            steps += 1
+            if steps == dies_at:
+                raise KeyboardInterrupt
+            return l1_loss(*args, **kwargs)
+
+        monkeypatch.setattr("leakmeter.extraction.procedural.l1_loss", counted)
+        net = make_oracle(None)._responder
+        oracle = Oracle(net, ledger=run.ledger(120), log=run.answers())
+        done = extract("procedural", oracle, seed=2, stops=[60], student="linear", run=run, first=0.5, **short)
+        return list(done.substitute.parameters()), oracle.ledger.spent()
+
+    whole, _ = attack(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        attack(tmp_path / "killed", dies_at=70)
+    resumed, spent = attack(tmp_path / "killed")
+    assert all(torch.equal(a, b) for a, b in zip(whole, resumed, strict=True))
+    assert spent == 120
