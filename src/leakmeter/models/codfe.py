@@ -23,10 +23,10 @@ def codfe_substitute(shape: tuple[int, ...], classes: int) -> nn.Sequential:
 
 def _convolutions(shape: tuple[int, int, int], classes: int, *, narrow: int) -> nn.Sequential:
     channels, *sides = shape
-    layers: list[nn.Module] = [nn.Conv2d(channels, 20, 5), nn.ReLU(), nn.MaxPool2d(2)]
-    layers += [nn.Conv2d(20, 50, 5), nn.ReLU(), nn.MaxPool2d(2)]
+    layers: list[nn.Module] = [nn.Conv2d(channels, 20, 5), nn.MaxPool2d(2), nn.ReLU()]
+    layers += [nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.ReLU()]
     for _ in range(narrow):
-        layers += [nn.Conv2d(50, 50, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+        layers += [nn.Conv2d(50, 50, 3, padding=1), nn.MaxPool2d(2), nn.ReLU()]
     rows, columns = (((side - 4) // 2 - 4) // 2 // 2**narrow for side in sides)
     layers += [nn.Flatten(), nn.Linear(50 * rows * columns, 500), nn.ReLU(), nn.Linear(500, classes)]
     return nn.Sequential(*layers)

@@ -11,7 +11,8 @@ def lenet(shape: tuple[int, ...], classes: int) -> nn.Sequential:
     """6 and 16 filters of 5×5, then 120 and 84 units.
 
     As in LeCun et al. (1998), images under 32 pixels are padded by 2, so 28×28 and 32×32 give the classic sizes. Under
-    12 pixels the second convolution is padded too, without which nothing would be left of the image.
+    12 pixels the second convolution is padded too, without which nothing would be left of the image. ReLU comes after
+    the pool: the same function and gradient to the last bit, on a quarter of the numbers.
     """
     channels, height, width = image_shape(shape, "lenet", least=4)
     side = min(height, width)
@@ -19,11 +20,11 @@ def lenet(shape: tuple[int, ...], classes: int) -> nn.Sequential:
     rows, columns = (((size + 2 * pad1 - 4) // 2 + 2 * pad2 - 4) // 2 for size in (height, width))
     return nn.Sequential(
         nn.Conv2d(channels, 6, 5, padding=pad1),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Conv2d(6, 16, 5, padding=pad2),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Flatten(),
         nn.Linear(16 * rows * columns, 120),
         nn.ReLU(),

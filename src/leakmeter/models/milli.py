@@ -15,11 +15,11 @@ def milli_conv(shape: tuple[int, ...], classes: int) -> nn.Sequential:
     channels, height, width = image_shape(shape, "milli-conv", least=4)
     return nn.Sequential(
         nn.Conv2d(channels, 32, 5, padding=2),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Conv2d(32, 64, 5, padding=2),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Flatten(),
         nn.Linear(64 * (height // 4) * (width // 4), 128),
         nn.ReLU(),
