@@ -12,7 +12,7 @@ from typing import Any
 
 from leakmeter.extraction.codfe import LITERAL
 from leakmeter.progress import SILENT, Progress
-from leakmeter.studies.copies import Bench, over_seeds
+from leakmeter.studies.copies import Bench, Copy, over_seeds
 from leakmeter.studies.record import Record
 
 ARMS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -57,10 +57,14 @@ def _grid() -> list[tuple[str, str, str]]:
 
 
 def _cell(bench: Bench, dataset: str, view: str, arm: str, seed: int) -> dict[str, Any]:
+    return stolen(bench, dataset, view, arm, seed).facts
+
+
+def stolen(bench: Bench, dataset: str, view: str, arm: str, seed: int) -> Copy:
+    """The copy an arm makes."""
     attack, options = ARMS[arm]
     stops = [2_000] if bench.quick else list(range(STRIDE, DATASETS[dataset] + 1, STRIDE))
-    victim = bench.victim(dataset, "lenet", seed)
-    return bench.copy(attack, victim, dataset, view=view, stops=stops, seed=seed, **options)
+    return bench.copy(attack, dataset, view=view, stops=stops, seed=seed, **options)
 
 
 def _final(record: Record, dataset: str, view: str, arm: str) -> dict[str, Any]:

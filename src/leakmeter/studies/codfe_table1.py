@@ -1,7 +1,7 @@
 """CoDFe table 1: how often examples made on a stolen copy flip the victim, with the controls the paper lacks.
 
-Copies by DaST and CoDFe as in the paper, ours beside them; P sees probabilities, L labels. Victim and student are
-LeNet. The controls are an untrained copy and random noise of the same norm.
+The copies are those of `codfe-fig2` (CoDFe and DaST, as in the paper) and of `procedural` (ours). Victim and student
+are LeNet. The controls are an untrained copy and random noise of the same norm.
 """
 
 from __future__ import annotations
@@ -11,17 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from leakmeter.progress import SILENT, Progress
+from leakmeter.studies import codfe_fig2, procedural
 from leakmeter.studies.copies import Bench
 from leakmeter.studies.record import Record
-from leakmeter.studies.thieves import steal_and_attack, table
+from leakmeter.studies.thieves import attack_with, table
 
-ARMS: dict[str, tuple[str, int, dict[str, Any]]] = {
-    "procedural": ("procedural", 5_000, {}),
-    "codfe": ("codfe", 100_000, {"width": 16}),
-    "dast": ("dast", 100_000, {"width": 8}),
-}
+ARMS = ("procedural", "codfe", "dast")
 DATASETS = ("mnist", "fashion-mnist")
-VIEWS = {"probs": "P", "labels": "L"}
+VIEWS = ("probs", "labels")
 _PAPER = """
 mnist fgsm 24.65 52.00 20.22 53.72 6.33 16.04 6.32 16.47
 mnist bim 27.93 61.76 27.83 65.26 2.49 15.42 2.07 18.94
@@ -63,12 +60,18 @@ def main(
     command = f"leakmeter study codfe-table1 --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
     record = Record(out, "codfe-table1", command, {"victim": "lenet", "student": "lenet"})
     bench = Bench(data_dir, device, progress, quick)
-    for arm, (attack, budget, options) in ARMS.items():
+    for arm in ARMS:
         for dataset in DATASETS:
             for view in VIEWS:
                 for number in range(seed, seed + seeds):
-                    spend = 2_000 if quick else budget
-                    cell = partial(steal_and_attack, bench, attack, dataset, view, number, spend, **options)
+                    cell = partial(_cell, bench, dataset, view, arm, number)
                     record.cell(f"{dataset}/{view}/{arm}/seed{number}", cell)
                     record.write(table=table(record.content["cells"], paper()))
     return record.content
+
+
+def _cell(bench: Bench, dataset: str, view: str, arm: str, seed: int) -> dict[str, Any]:
+    if arm != "procedural":
+        return attack_with(bench, codfe_fig2.stolen(bench, dataset, view, arm, seed))
+    ours = next(each for each in procedural.ARMS if (each.name, each.dataset) == (f"procedural-{view}", dataset))
+    return attack_with(bench, procedural.stolen(bench, ours, seed))

@@ -9,7 +9,7 @@ from typing import Any
 from leakmeter.progress import SILENT, Progress
 from leakmeter.studies.copies import Bench
 from leakmeter.studies.record import Record
-from leakmeter.studies.thieves import steal_and_attack, table
+from leakmeter.studies.thieves import attack_with, table
 
 BUDGET = 10_000
 VIEWS = ("probs", "labels")
@@ -42,9 +42,12 @@ def main(
     bench = Bench(data_dir, device, progress, quick)
     for view in VIEWS:
         for number in range(seed, seed + seeds):
-            spend = 1_000 if quick else BUDGET
-            options = {"pool": "mnist", "data_dir": data_dir}
-            cell = partial(steal_and_attack, bench, "surrogate", "mnist", view, number, spend, **options)
-            record.cell(f"mnist/{view}/real/seed{number}", cell)
+            record.cell(f"mnist/{view}/real/seed{number}", partial(_cell, bench, view, number))
             record.write(table=table(record.content["cells"], PAPER))
     return record.content
+
+
+def _cell(bench: Bench, view: str, seed: int) -> dict[str, Any]:
+    stops, where = [1_000 if bench.quick else BUDGET], bench.data_dir
+    copy = bench.copy("surrogate", "mnist", view=view, stops=stops, seed=seed, pool="mnist", data_dir=where)
+    return attack_with(bench, copy)

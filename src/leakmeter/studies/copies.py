@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
+from leakmeter import __version__
 from leakmeter.data.catalogue import load
+from leakmeter.data.places import cache
 from leakmeter.evaluation.intervals import mean_interval
 from leakmeter.extraction.base import extract
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.progress import SILENT, Progress
+from leakmeter.runs.files import write_atomic
+from leakmeter.runs.network import load_network, save_network
 from leakmeter.studies.victims import LENET, trained
 from leakmeter.training.loop import Recipe
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.victim import Victim
 
 _RECIPES = {"small-conv": Recipe(epochs=20, batch=128, lr=5e-3, schedule="cyclic")}
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """What one extraction brought: its facts for a study's JSON, and the network."""
+
+    facts: dict[str, Any]
+    network: nn.Module
 
 
 @dataclass(frozen=True)
@@ -44,18 +58,34 @@ class Bench:
         return load_victim(network, input_shape=shape, low=0.0, high=1.0, device=self.device)
 
     def copy(
-        self, attack: str, victim: Victim, dataset: str, *, view: str, stops: Sequence[int], seed: int, **options: Any
-    ) -> dict[str, Any]:
-        """One extraction, scored at every stop on the dataset's test split."""
+        self,
+        attack: str,
+        dataset: str,
+        *,
+        view: str,
+        stops: Sequence[int],
+        seed: int,
+        victim: str = "lenet",
+        **options: Any,
+    ) -> Copy:
+        """One extraction, scored at every stop on the dataset's test split; kept in the user's cache."""
+        plain = {key: value for key, value in options.items() if key != "data_dir"}
+        about = {"attack": attack, "dataset": dataset, "victim": victim, "view": view, "seed": seed, "options": plain}
+        told = json.dumps([__version__, about, list(stops), self.quick], default=str)
+        key = hashlib.sha256(told.encode()).hexdigest()[:16]
+        facts, weights = (cache() / "copies" / f"{dataset}-{attack}-{key}{end}" for end in (".json", ".safetensors"))
+        if facts.exists():
+            return Copy(json.loads(facts.read_text()), load_network(weights))
+        oracle = Oracle(self.victim(dataset, victim, seed), view=view, budget=max(stops))
         test = load(dataset, "test", self.data_dir)
-        oracle = Oracle(victim, view=view, budget=max(stops))
         done = extract(
             attack, oracle, seed=seed, test=test, stops=stops, device=self.device, progress=self.progress, **options
         )
         curve = [{"queries": point.queries, **_score(point.score)} for point in done.curve]
-        plain = {key: value for key, value in options.items() if not isinstance(value, Path | Tensor)}
-        facts = {"attack": attack, "dataset": dataset, "view": view, "seed": seed, "options": plain}
-        return {**facts, "seconds": round(done.seconds, 1), "notes": done.notes, "curve": curve}
+        made = {**about, "seconds": round(done.seconds, 1), "notes": done.notes, "curve": curve}
+        save_network(done.substitute, weights, done.student, oracle.spec.input_shape, oracle.spec.classes)
+        write_atomic(facts, json.dumps(made, default=str).encode())
+        return Copy(made, done.substitute)
 
 
 def at(cell: dict[str, Any], queries: int) -> dict[str, Any]:

@@ -75,11 +75,11 @@ def _cell(bench: Bench, dataset: str, pool: Pool, temperature: float, schedule: 
     steps = 20 if bench.quick else 4000
     recipe = {"steps": steps, "batch": 128, "optimizer": "sgd", "lr": 0.1, "weight_decay": 5e-4, "schedule": schedule}
     options = pool.options | {"student": "small-conv", "temperature": temperature, "recipe": recipe}
-    victim = bench.victim(dataset, "small-conv", seed)
-    stops = [500 if bench.quick else MOST]
-    return bench.copy(
-        "surrogate", victim, dataset, view="probs", stops=stops, seed=seed, data_dir=bench.data_dir, **options
+    stops, where = [500 if bench.quick else MOST], bench.data_dir
+    copy = bench.copy(
+        "surrogate", dataset, view="probs", stops=stops, seed=seed, victim="small-conv", data_dir=where, **options
     )
+    return copy.facts
 
 
 def _row(record: Record, dataset: str, pool: Pool) -> dict[str, Any]:

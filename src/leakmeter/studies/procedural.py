@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from leakmeter.progress import SILENT, Progress
-from leakmeter.studies.copies import Bench, at, over_seeds
+from leakmeter.studies.copies import Bench, Copy, at, over_seeds
 from leakmeter.studies.record import Record
 
 
@@ -75,19 +75,24 @@ def main(
     record = Record(out, "procedural", command, {"victims": VICTIMS, "student": "as the victim unless said"})
     for arm in ARMS[:2] if quick else ARMS:
         for number in range(seed, seed + seeds):
-            record.cell(f"{arm.dataset}/{arm.name}/seed{number}", partial(_cell, bench, arm, number))
+            record.cell(f"{arm.dataset}/{arm.name}/seed{number}", partial(_facts, bench, arm, number))
         record.write(summary=[row for arm in ARMS if (row := _summary(record, arm))["rows"]])
     return record.content
 
 
-def _cell(bench: Bench, arm: Arm, seed: int) -> dict[str, Any]:
+def _facts(bench: Bench, arm: Arm, seed: int) -> dict[str, Any]:
+    return stolen(bench, arm, seed).facts
+
+
+def stolen(bench: Bench, arm: Arm, seed: int) -> Copy:
+    """The copy an arm makes."""
     options, stops = dict(arm.options), list(arm.aims)
     if bench.quick:
         stops, options = [200], options | _QUICK
     if arm.attack == "surrogate":
         options["data_dir"] = bench.data_dir
-    victim = bench.victim(arm.dataset, VICTIMS[arm.dataset], seed)
-    return bench.copy(arm.attack, victim, arm.dataset, view=arm.view, stops=stops, seed=seed, **options)
+    victim = VICTIMS[arm.dataset]
+    return bench.copy(arm.attack, arm.dataset, view=arm.view, stops=stops, seed=seed, victim=victim, **options)
 
 
 _SHORT = {"steps": 60, "batch": 100, "lr": 3e-3, "schedule": "cyclic"}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from leakmeter.data.catalogue import load
 from leakmeter.evasion.goal import Target
 from leakmeter.evasion.transfer import measure_transfer
-from leakmeter.extraction.base import extract, make_student, student_name
+from leakmeter.extraction.base import make_student, student_name
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive
-from leakmeter.studies.copies import Bench
+from leakmeter.studies.copies import Bench, Copy
 
 ATTACKS: dict[str, dict[str, Any]] = {"fgsm": {}, "bim": {"steps": 20}, "pgd": {"steps": 20}}
 GOALS: dict[str, Target] = {"untargeted": None, "targeted": "second"}
@@ -20,22 +19,22 @@ EPS = {"mnist": 0.2, "fashion-mnist": 0.1}
 IMAGES = 1000
 
 
-def steal_and_attack(
-    bench: Bench, attack: str, dataset: str, view: str, seed: int, budget: int, **options: Any
-) -> dict[str, Any]:
-    """One copy, its quality, and the rate at which each kind of example made on it flips the victim."""
-    victim, test = bench.victim(dataset, "lenet", seed), load(dataset, "test", bench.data_dir)
-    oracle = Oracle(victim, view, budget)
-    copy = extract(attack, oracle, seed=seed, test=test, device=bench.device, progress=bench.progress, **options)
+def attack_with(bench: Bench, copy: Copy) -> dict[str, Any]:
+    """A copy's quality, and the rate at which each kind of example made on it flips the victim."""
+    facts, test = copy.facts, load(copy.facts["dataset"], "test", bench.data_dir)
+    seed, eps = facts["seed"], EPS[facts["dataset"]]
+    victim = bench.victim(facts["dataset"], facts["victim"], seed)
+    oracle = Oracle(victim, facts["view"])
     x, y = test.labelled()
     n = 50 if bench.quick else IMAGES
-    untrained = make_student(student_name(copy.student, oracle.spec), oracle.spec, derive(seed, "untrained"))
+    student = student_name(facts["options"].get("student"), oracle.spec)
+    untrained = make_student(student, oracle.spec, derive(seed, "untrained"))
     transfers = {}
     for goal, target in GOALS.items():
         for name, settings in ATTACKS.items():
             thief = measure_transfer(
                 name,
-                copy.substitute,
+                copy.network,
                 oracle,
                 x[:n],
                 y[:n],
@@ -44,27 +43,14 @@ def steal_and_attack(
                 white_box=victim.white_box,
                 seed=seed,
                 norm="linf",
-                eps=EPS[dataset],
+                eps=eps,
                 **settings,
             )
             transfers[f"{goal}/{name}"] = thief.transfer.model_dump()
-    score = copy.curve[-1].score
-    assert score is not None
-    plain = {key: value for key, value in options.items() if not isinstance(value, Path)}
-    return {
-        "attack": attack,
-        "dataset": dataset,
-        "view": view,
-        "seed": seed,
-        "options": plain,
-        "queries": oracle.ledger.spent(),
-        "accuracy": score.accuracy,
-        "fidelity": score.fidelity,
-        "untrained_accuracy": copy.untrained.accuracy if copy.untrained else None,
-        "eps": EPS[dataset],
-        "images": n,
-        "transfers": transfers,
-    }
+    known = {key: facts[key] for key in ("attack", "dataset", "view", "seed", "options")}
+    last = facts["curve"][-1]
+    quality = {key: last[key] for key in ("queries", "accuracy", "fidelity")}
+    return {**known, **quality, "eps": eps, "images": n, "transfers": transfers}
 
 
 def table(cells: dict[str, Any], paper: dict[str, float]) -> list[dict[str, Any]]:
