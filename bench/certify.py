@@ -28,9 +28,11 @@ import torch
 from leakmeter.certificates import certify
 from leakmeter.certificates.sampling import Classifier
 from leakmeter.data.catalogue import load
+from leakmeter.studies.settings import Settings
 from leakmeter.studies.stn import smoothed
 
 SIGMA, ALPHA, RADIUS = 0.5, 0.001, 0.5
+SETTINGS = Settings(Path("results"))
 
 
 def plain_loop(model: Classifier, x: torch.Tensor, n: int, batch: int = 1000) -> None:
@@ -85,7 +87,7 @@ def peak_memory(n: int) -> float:
 
 
 def only_certify(n: int) -> None:
-    certify(smoothed("stability", SIGMA), load("mnist", "test").x[:1], sigma=SIGMA, n=n)
+    certify(smoothed(SETTINGS, "stability", SIGMA), load("mnist", "test").x[:1], sigma=SIGMA, n=n)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
@@ -99,7 +101,7 @@ def main() -> None:
     if arguments.peak:
         only_certify(arguments.peak)
         return
-    model = smoothed("stability", SIGMA)
+    model = smoothed(SETTINGS, "stability", SIGMA)
     x, y = load("mnist", "test").labelled()
     step = len(x) // arguments.images
     rates = speed(model, x)

@@ -9,7 +9,6 @@ from torch import nn
 
 import leakmeter as lm
 from leakmeter.data.catalogue import load
-from leakmeter.progress import SILENT
 from leakmeter.studies import milli, smoothgrad_maps
 from leakmeter.studies.milli import GPU_ONLY, Panel, Study
 from leakmeter.studies.milli_table import (
@@ -25,6 +24,7 @@ from leakmeter.studies.milli_table import (
     worth,
 )
 from leakmeter.studies.milli_victims import shared_out
+from leakmeter.studies.settings import Settings
 from leakmeter.training.loop import Recipe
 
 MEASURED = Measured(
@@ -43,8 +43,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def study(out: Path, **settings: object) -> Study:
-    asked = {"quick": True, "data_dir": None, "device": "cpu", "progress": SILENT, **settings}
-    return Study("milli-test", out, 0, 2, **asked)
+    return Study("milli-test", Settings(out, seeds=2, **{"quick": True, **settings}))
 
 
 def test_claims_are_measured_as_they_are_worded() -> None:
@@ -121,6 +120,6 @@ def test_maps_of_a_given_model_are_drawn(tmp_path: Path) -> None:
         "    made.input_shape, made.low, made.high = (1, 8, 8), 0.0, 1.0\n"
         "    return made\n"
     )
-    found = smoothgrad_maps.main(tmp_path / "out", quick=True, model=f"{tmp_path}/net.py:net", images=2)
-    assert found["cosine to the raw gradient, mean over images"]["1000σ"] == pytest.approx(1, abs=1e-4)
+    found = smoothgrad_maps.main(Settings(tmp_path / "out", quick=True, victim=f"{tmp_path}/net.py:net"))
+    assert found["cosine_to_the_raw_gradient"]["1000σ"] == pytest.approx(1, abs=1e-4)
     assert (tmp_path / "out" / "smoothgrad-maps.png").stat().st_size > 1000

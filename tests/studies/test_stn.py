@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +12,7 @@ from torch import nn
 
 from leakmeter.certificates import certify
 from leakmeter.studies import stn_fig4
+from leakmeter.studies.settings import Settings
 from leakmeter.studies.stn_attacks import Defended, Noisy, curve
 from leakmeter.studies.stn_boundary import walked
 from leakmeter.studies.stn_soundness import flips
@@ -31,7 +31,7 @@ Y = (X.flatten(1).sum(1) > 8).long()
 
 
 def test_fig4_orders_the_bounds_and_draws_them(tmp_path):
-    found = stn_fig4.main(tmp_path, quick=True)
+    found = stn_fig4.main(Settings(tmp_path, quick=True))
     assert found["region"]["renyi_over_pixeldp"][0] > 1
     assert found["region"]["renyi_over_tight"][1] < 1
     assert json.loads((tmp_path / "stn-fig4.json").read_text())["command"].startswith("leakmeter study stn-fig4")
@@ -78,7 +78,7 @@ def test_no_attack_flips_inside_the_radius_and_they_do_outside():
 @pytest.mark.parametrize("name", ["stn_table1", "stn_fig1", "stn_fig2", "stn_fig3", "stn_boundary", "stn_soundness"])
 def test_rehearsal(tmp_path, name, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    found = import_module(f"leakmeter.studies.{name}").main(Path(tmp_path), quick=True)
+    found = import_module(f"leakmeter.studies.{name}").main(Settings(tmp_path, seeds=1, quick=True))
     assert found["cells"]
     if name == "stn_soundness":
         assert found["cells"]["0.99 R/seed0"]["flipped"] == 0

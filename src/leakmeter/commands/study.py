@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from leakmeter.commands import options
+from leakmeter.errors import UsageError
 
 
 def study(
@@ -16,6 +17,8 @@ def study(
     seed: Annotated[int, typer.Option("--seed", envvar="LEAKMETER_SEED", help="the first seed")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="how many seeds")] = 3,
     quick: Annotated[bool, typer.Option("--quick", help="a small version that shows the shape only")] = False,
+    victim: Annotated[str | None, typer.Option("--victim", help="smoothgrad-maps: a model of yours instead")] = None,
+    data: Annotated[str | None, typer.Option("--data", help="smoothgrad-maps: the dataset that goes with it")] = None,
     data_dir: options.DataDir = None,
     device: options.Device = None,
     threads: options.Threads = None,
@@ -23,18 +26,25 @@ def study(
 ) -> None:
     """Runs one of the papers' experiments, or ours, and writes its numbers and figure."""
     from leakmeter.studies import STUDIES
+    from leakmeter.studies.settings import Settings
 
     if name is None:
         typer.echo("\n".join(STUDIES))
         raise typer.Exit
+    run = STUDIES[name]
+    if (victim or data) and name != "smoothgrad-maps":
+        raise UsageError(f"the study '{name}' trains its own victims; --victim and --data are for smoothgrad-maps")
     options.set_threads(threads)
-    folder = out or Path("results") / name
-    settings = {
-        "seed": seed,
-        "seeds": seeds,
-        "quick": quick,
-        "data_dir": data_dir,
-        "device": options.device(device or "cpu"),
-    }
-    STUDIES[name](folder, **settings, progress=options.display(display))
-    typer.echo(folder)
+    settings = Settings(
+        out or Path("results") / name,
+        seed,
+        seeds,
+        quick,
+        data_dir,
+        options.device(device or "cpu"),
+        options.display(display),
+        victim,
+        data,
+    )
+    run(settings)
+    typer.echo(settings.out)

@@ -1,23 +1,19 @@
 """The papers' tables and figures, and our own: each study is one command that writes its numbers and its picture.
 
-A study is a function `main(out, *, seed, seeds, quick, data_dir, device, progress)` that writes `<name>.json` (with
-the command and the seeds inside) and its figures into `out`, and returns what the JSON holds. What is already in the
-JSON is not computed again, so a study killed half-way goes on.
+A study is a function `main(settings)` that writes `<name>.json`, with its command inside, and its figures into
+`settings.out`, and returns what the JSON holds. What is already in the JSON is not computed again, so a study killed
+half-way goes on.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from leakmeter.registry import Registry
+from leakmeter.studies.settings import Settings
 
-
-class Study(Protocol):
-    """What `leakmeter study` calls."""
-
-    def __call__(self, out: Any, **settings: Any) -> dict[str, Any]:
-        """Runs, writes and returns."""
-
+Study = Callable[[Settings], dict[str, Any]]
 
 STUDIES: Registry[Study] = Registry(
     "study",
@@ -42,5 +38,6 @@ STUDIES: Registry[Study] = Registry(
         "stn-fig3": "leakmeter.studies.stn_fig3:main",
         "stn-fig4": "leakmeter.studies.stn_fig4:main",
         "stn-boundary": "leakmeter.studies.stn_boundary:main",
+        "stn-soundness": "leakmeter.studies.stn_soundness:main",
     },
 )

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from leakmeter.extraction.codfe import LITERAL
-from leakmeter.progress import SILENT, Progress
-from leakmeter.studies.copies import Bench, Copy, over_seeds
+from leakmeter.studies.copies import Copy, over_seeds, steal
 from leakmeter.studies.record import Record
+from leakmeter.studies.settings import Settings
 
 ARMS: dict[str, tuple[str, dict[str, Any]]] = {
     "codfe": ("codfe", {"width": 16}),
@@ -28,44 +28,34 @@ PAPER = {"mnist": {"probs": 0.91, "labels": 0.89}}
 """Accuracy of CoDFe in the paper's text (DaST: 0.30 and 0.52)."""
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 3,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Curves of every arm, their final accuracy over seeds, and their plot."""
-    command = f"leakmeter study codfe-fig2 --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
-    record = Record(out, "codfe-fig2", command, {"victim": "lenet", "student": "lenet", "paper": PAPER})
-    run_cells(record, Bench(data_dir, device, progress, quick), range(seed, seed + seeds))
-    _plot(record.content["cells"], out / "codfe-fig2.png")
+    record = settings.record("codfe-fig2", victim="lenet", student="lenet", paper=PAPER)
+    run_cells(record, settings)
+    _plot(record.content["cells"], settings.out / "codfe-fig2.png")
     return record.write(summary=[_final(record, dataset, view, arm) for dataset, view, arm in _grid()])
 
 
-def run_cells(record: Record, bench: Bench, seeds: range) -> None:
+def run_cells(record: Record, settings: Settings) -> None:
     """Every arm, view, dataset and seed; MNIST first."""
     for dataset, view, arm in _grid():
-        for seed in seeds:
-            record.cell(f"{dataset}/{view}/{arm}/seed{seed}", partial(_cell, bench, dataset, view, arm, seed))
+        for seed in settings.numbers:
+            record.cell(f"{dataset}/{view}/{arm}/seed{seed}", partial(_cell, settings, dataset, view, arm, seed))
 
 
 def _grid() -> list[tuple[str, str, str]]:
     return [(dataset, view, arm) for dataset in DATASETS for arm in ARMS for view in VIEWS]
 
 
-def _cell(bench: Bench, dataset: str, view: str, arm: str, seed: int) -> dict[str, Any]:
-    return stolen(bench, dataset, view, arm, seed).facts
+def _cell(settings: Settings, dataset: str, view: str, arm: str, seed: int) -> dict[str, Any]:
+    return stolen(settings, dataset, view, arm, seed).facts
 
 
-def stolen(bench: Bench, dataset: str, view: str, arm: str, seed: int) -> Copy:
+def stolen(settings: Settings, dataset: str, view: str, arm: str, seed: int) -> Copy:
     """The copy an arm makes."""
     attack, options = ARMS[arm]
-    stops = [2_000] if bench.quick else list(range(STRIDE, DATASETS[dataset] + 1, STRIDE))
-    return bench.copy(attack, dataset, view=view, stops=stops, seed=seed, **options)
+    stops = [2_000] if settings.quick else list(range(STRIDE, DATASETS[dataset] + 1, STRIDE))
+    return steal(settings, attack, dataset, view=view, stops=stops, seed=seed, **options)
 
 
 def _final(record: Record, dataset: str, view: str, arm: str) -> dict[str, Any]:

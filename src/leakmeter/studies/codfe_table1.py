@@ -7,13 +7,10 @@ are LeNet. The controls are an untrained copy and random noise of the same norm.
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from leakmeter.progress import SILENT, Progress
 from leakmeter.studies import codfe_fig2, procedural
-from leakmeter.studies.copies import Bench
-from leakmeter.studies.record import Record
+from leakmeter.studies.settings import Settings
 from leakmeter.studies.thieves import attack_with, table
 
 ARMS = ("procedural", "codfe", "dast")
@@ -46,32 +43,21 @@ def paper() -> dict[str, float]:
     return rates
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 3,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Every copy attacked in every way."""
-    command = f"leakmeter study codfe-table1 --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
-    record = Record(out, "codfe-table1", command, {"victim": "lenet", "student": "lenet"})
-    bench = Bench(data_dir, device, progress, quick)
+    record = settings.record("codfe-table1", victim="lenet", student="lenet")
     for arm in ARMS:
         for dataset in DATASETS:
             for view in VIEWS:
-                for number in range(seed, seed + seeds):
-                    cell = partial(_cell, bench, dataset, view, arm, number)
+                for number in settings.numbers:
+                    cell = partial(_cell, settings, dataset, view, arm, number)
                     record.cell(f"{dataset}/{view}/{arm}/seed{number}", cell)
                     record.write(table=table(record.content["cells"], paper()))
     return record.content
 
 
-def _cell(bench: Bench, dataset: str, view: str, arm: str, seed: int) -> dict[str, Any]:
+def _cell(settings: Settings, dataset: str, view: str, arm: str, seed: int) -> dict[str, Any]:
     if arm != "procedural":
-        return attack_with(bench, codfe_fig2.stolen(bench, dataset, view, arm, seed))
+        return attack_with(settings, codfe_fig2.stolen(settings, dataset, view, arm, seed))
     ours = next(each for each in procedural.ARMS if (each.name, each.dataset) == (f"procedural-{view}", dataset))
-    return attack_with(bench, procedural.stolen(bench, ours, seed))
+    return attack_with(settings, procedural.stolen(settings, ours, seed))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from leakmeter.progress import SILENT, Progress
-from leakmeter.studies.copies import Bench
-from leakmeter.studies.record import Record
+from leakmeter.studies.copies import steal
+from leakmeter.studies.settings import Settings
 from leakmeter.studies.thieves import attack_with, table
 
 BUDGET = 10_000
@@ -26,28 +24,17 @@ PAPER = {
 }
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 3,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Copies from real MNIST images, attacked in every way."""
-    command = f"leakmeter study codfe-table2 --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
-    record = Record(out, "codfe-table2", command, {"victim": "lenet", "student": "lenet", "pool": "mnist"})
-    bench = Bench(data_dir, device, progress, quick)
+    record = settings.record("codfe-table2", victim="lenet", student="lenet", pool="mnist")
     for view in VIEWS:
-        for number in range(seed, seed + seeds):
-            record.cell(f"mnist/{view}/real/seed{number}", partial(_cell, bench, view, number))
+        for number in settings.numbers:
+            record.cell(f"mnist/{view}/real/seed{number}", partial(_cell, settings, view, number))
             record.write(table=table(record.content["cells"], PAPER))
     return record.content
 
 
-def _cell(bench: Bench, view: str, seed: int) -> dict[str, Any]:
-    stops, where = [1_000 if bench.quick else BUDGET], bench.data_dir
-    copy = bench.copy("surrogate", "mnist", view=view, stops=stops, seed=seed, pool="mnist", data_dir=where)
-    return attack_with(bench, copy)
+def _cell(settings: Settings, view: str, seed: int) -> dict[str, Any]:
+    stops, where = [1_000 if settings.quick else BUDGET], settings.data_dir
+    copy = steal(settings, "surrogate", "mnist", view=view, stops=stops, seed=seed, pool="mnist", data_dir=where)
+    return attack_with(settings, copy)

@@ -7,13 +7,11 @@ highest value. It uses the cells of `codfe-fig2`.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from leakmeter.progress import SILENT, Progress
 from leakmeter.studies.codfe_fig2 import run_cells
-from leakmeter.studies.copies import Bench, at, over_seeds
-from leakmeter.studies.record import Record
+from leakmeter.studies.copies import at, over_seeds
+from leakmeter.studies.settings import Settings
 
 PAPER = {
     "mnist": {"dast/probs": 5_900_000, "codfe/probs": 352_452, "dast/labels": 21_500_000, "codfe/labels": 344_414},
@@ -22,26 +20,14 @@ PAPER = {
 NEAR = 0.02
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 3,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Queries to the end of learning, the accuracy there, and the paper's number."""
-    flags = f"--seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
-    figure = Record(out, "codfe-fig2", f"leakmeter study codfe-fig2 {flags}", {})
-    run_cells(figure, Bench(data_dir, device, progress, quick), range(seed, seed + seeds))
+    figure = settings.record("codfe-fig2")
+    run_cells(figure, settings)
     groups: dict[str, list[dict[str, Any]]] = {}
     for key, cell in figure.content["cells"].items():
         groups.setdefault(key.rsplit("/", 1)[0], []).append(cell)
-    record = Record(
-        out, "codfe-table3", f"leakmeter study codfe-table3 {flags}", {"rule": f"within {NEAR} of its highest"}
-    )
+    record = settings.record("codfe-table3", rule=f"within {NEAR} of its highest")
     return record.write(summary=[_row(name, cells) for name, cells in groups.items()])
 
 

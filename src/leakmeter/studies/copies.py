@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -18,9 +17,9 @@ from leakmeter.data.places import cache
 from leakmeter.evaluation.intervals import mean_interval
 from leakmeter.extraction.base import extract
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.progress import SILENT, Progress
 from leakmeter.runs.files import write_atomic
 from leakmeter.runs.network import load_network, save_network
+from leakmeter.studies.settings import Settings
 from leakmeter.studies.victims import LENET, trained
 from leakmeter.training.loop import Recipe
 from leakmeter.victims.load import load_victim
@@ -37,55 +36,54 @@ class Copy:
     network: nn.Module
 
 
-@dataclass(frozen=True)
-class Bench:
-    """Where the victims' data is and where to compute."""
+def network_of(settings: Settings, dataset: str, model: str, seed: int) -> nn.Module:
+    """The network trained on the dataset's train split."""
+    recipe = Recipe(steps=200, batch=128, lr=3e-3) if settings.quick else _RECIPES.get(model, LENET)
+    return trained(dataset, model, seed=seed, recipe=recipe, data_dir=settings.data_dir, progress=settings.progress)
 
-    data_dir: Path | None = None
-    device: str = "cpu"
-    progress: Progress = SILENT
-    quick: bool = False
 
-    def network(self, dataset: str, model: str, seed: int) -> nn.Module:
-        """The network trained on the dataset's train split."""
-        recipe = Recipe(steps=200, batch=128, lr=3e-3) if self.quick else _RECIPES.get(model, LENET)
-        return trained(dataset, model, seed=seed, recipe=recipe, data_dir=self.data_dir, progress=self.progress)
+def victim_of(settings: Settings, dataset: str, model: str, seed: int) -> Victim:
+    """That network behind its API."""
+    shape = load(dataset, "test", settings.data_dir).input_shape
+    network = network_of(settings, dataset, model, seed)
+    return load_victim(network, input_shape=shape, low=0.0, high=1.0, device=settings.device)
 
-    def victim(self, dataset: str, model: str, seed: int) -> Victim:
-        """That network behind its API."""
-        shape = load(dataset, "test", self.data_dir).input_shape
-        network = self.network(dataset, model, seed)
-        return load_victim(network, input_shape=shape, low=0.0, high=1.0, device=self.device)
 
-    def copy(
-        self,
-        attack: str,
-        dataset: str,
-        *,
-        view: str,
-        stops: Sequence[int],
-        seed: int,
-        victim: str = "lenet",
-        **options: Any,
-    ) -> Copy:
-        """One extraction, scored at every stop on the dataset's test split; kept in the user's cache."""
-        plain = {key: value for key, value in options.items() if key != "data_dir"}
-        about = {"attack": attack, "dataset": dataset, "victim": victim, "view": view, "seed": seed, "options": plain}
-        told = json.dumps([__version__, about, list(stops), self.quick], default=str)
-        key = hashlib.sha256(told.encode()).hexdigest()[:16]
-        facts, weights = (cache() / "copies" / f"{dataset}-{attack}-{key}{end}" for end in (".json", ".safetensors"))
-        if facts.exists():
-            return Copy(json.loads(facts.read_text()), load_network(weights))
-        oracle = Oracle(self.victim(dataset, victim, seed), view=view, budget=max(stops))
-        test = load(dataset, "test", self.data_dir)
-        done = extract(
-            attack, oracle, seed=seed, test=test, stops=stops, device=self.device, progress=self.progress, **options
-        )
-        curve = [{"queries": point.queries, **_score(point.score)} for point in done.curve]
-        made = {**about, "seconds": round(done.seconds, 1), "notes": done.notes, "curve": curve}
-        save_network(done.substitute, weights, done.student, oracle.spec.input_shape, oracle.spec.classes)
-        write_atomic(facts, json.dumps(made, default=str).encode())
-        return Copy(made, done.substitute)
+def steal(
+    settings: Settings,
+    attack: str,
+    dataset: str,
+    *,
+    view: str,
+    stops: Sequence[int],
+    seed: int,
+    victim: str = "lenet",
+    **options: Any,
+) -> Copy:
+    """One extraction, scored at every stop on the dataset's test split; kept in the user's cache."""
+    plain = {key: value for key, value in options.items() if key != "data_dir"}
+    about = {"attack": attack, "dataset": dataset, "victim": victim, "view": view, "seed": seed, "options": plain}
+    told = json.dumps([__version__, about, list(stops), settings.quick], default=str)
+    key = hashlib.sha256(told.encode()).hexdigest()[:16]
+    facts, weights = (cache() / "copies" / f"{dataset}-{attack}-{key}{end}" for end in (".json", ".safetensors"))
+    if facts.exists():
+        return Copy(json.loads(facts.read_text()), load_network(weights))
+    oracle = Oracle(victim_of(settings, dataset, victim, seed), view=view, budget=max(stops))
+    done = extract(
+        attack,
+        oracle,
+        seed=seed,
+        test=load(dataset, "test", settings.data_dir),
+        stops=stops,
+        device=settings.device,
+        progress=settings.progress,
+        **options,
+    )
+    curve = [{"queries": point.queries, **_score(point.score)} for point in done.curve]
+    made = {**about, "seconds": round(done.seconds, 1), "notes": done.notes, "curve": curve}
+    save_network(done.substitute, weights, done.student, oracle.spec.input_shape, oracle.spec.classes)
+    write_atomic(facts, json.dumps(made, default=str).encode())
+    return Copy(made, done.substitute)
 
 
 def at(cell: dict[str, Any], queries: int) -> dict[str, Any]:

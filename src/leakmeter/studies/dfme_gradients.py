@@ -18,49 +18,35 @@ from leakmeter.evaluation.score import predict
 from leakmeter.extraction.dfme import kl_rows, l1_rows
 from leakmeter.extraction.targets import l1_loss
 from leakmeter.models import make_model
-from leakmeter.progress import SILENT, Progress
 from leakmeter.seeds import derive
-from leakmeter.studies.copies import Bench
-from leakmeter.studies.record import Record
+from leakmeter.studies.copies import network_of
+from leakmeter.studies.settings import Settings
 from leakmeter.training.loop import Batch, Recipe, fit
 
 STEPS = (0, 10, 30, 100, 300, 1000, 3000)
 _IMAGES = 500
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 3,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Both gradient norms against the steps of the student, and their plot."""
-    command = f"leakmeter study dfme-gradients --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
-    bench = Bench(data_dir, device, progress, quick)
-    record = Record(out, "dfme-gradients", command, {"victim": "lenet on mnist", "student": "lenet"})
-    steps = STEPS[:4] if quick else STEPS
-    cells = [
-        record.cell(f"seed{number}", partial(_measure, bench, number, steps)) for number in range(seed, seed + seeds)
-    ]
-    _plot(cells, out / "dfme-gradients.png")
+    record = settings.record("dfme-gradients", victim="lenet on mnist", student="lenet")
+    steps = STEPS[:4] if settings.quick else STEPS
+    cells = [record.cell(f"seed{number}", partial(_measure, settings, number, steps)) for number in settings.numbers]
+    _plot(cells, settings.out / "dfme-gradients.png")
     return record.write()
 
 
-def _measure(bench: Bench, seed: int, steps: tuple[int, ...]) -> list[dict[str, float]]:
-    victim = bench.network("mnist", "lenet", seed).to(bench.device)
-    x, _ = load("mnist", "train", bench.data_dir).labelled()
-    images = load("mnist", "test", bench.data_dir).labelled()[0][:_IMAGES].to(bench.device)
+def _measure(settings: Settings, seed: int, steps: tuple[int, ...]) -> list[dict[str, float]]:
+    victim = network_of(settings, "mnist", "lenet", seed).to(settings.device)
+    x, _ = load("mnist", "train", settings.data_dir).labelled()
+    images = load("mnist", "test", settings.data_dir).labelled()[0][:_IMAGES].to(settings.device)
     target = predict(victim, x)
     rows = []
     for count in steps:
-        student = make_model("lenet", (1, 28, 28), 10, seed=derive(seed, "student")).to(bench.device)
+        student = make_model("lenet", (1, 28, 28), 10, seed=derive(seed, "student")).to(settings.device)
         if count:
             recipe = Recipe(steps=count, batch=200, lr=2e-3, schedule="cyclic")
-            fit(student, (x, target), _loss, recipe, seed=seed, progress=bench.progress, title=f"{count} steps")
+            fit(student, (x, target), _loss, recipe, seed=seed, progress=settings.progress, title=f"{count} steps")
         rows.append({"steps": count, **gradient_norms(victim, student.eval(), images)})
     return rows
 

@@ -6,7 +6,6 @@ White box by design: the owner compares what an attacker would recover with the 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -16,37 +15,25 @@ from leakmeter.evaluation.score import predict
 from leakmeter.extraction.targets import FLOOR, answered_logits
 from leakmeter.oracle.answer import Answer, present
 from leakmeter.oracle.view import View
-from leakmeter.progress import SILENT, Progress
-from leakmeter.studies.copies import Bench
-from leakmeter.studies.record import Record
+from leakmeter.studies.copies import network_of
+from leakmeter.studies.settings import Settings
 
 VICTIMS = (("mnist", "lenet"), ("fashion-mnist", "lenet"), ("cifar10", "small-conv"))
 VIEWS = ("probs", "probs:6", "probs:3", "top:3")
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 3,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Mean of the true logits and error of the recovered ones, as shares of the logits' own size."""
-    command = f"leakmeter study dfme-logits --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
-    bench = Bench(data_dir, device, progress, quick)
-    record = Record(out, "dfme-logits", command, {"claim": "the mean of the true logits is negligible (section 6.3)"})
-    for dataset, model in VICTIMS[: 1 if quick else None]:
-        for number in range(seed, seed + seeds):
-            record.cell(f"{dataset}/{model}/seed{number}", partial(_measure, bench, dataset, model, number))
+    record = settings.record("dfme-logits", claim="the mean of the true logits is negligible (section 6.3)")
+    for dataset, model in VICTIMS[: 1 if settings.quick else None]:
+        for number in settings.numbers:
+            record.cell(f"{dataset}/{model}/seed{number}", partial(_measure, settings, dataset, model, number))
     return record.write()
 
 
-def _measure(bench: Bench, dataset: str, model: str, seed: int) -> dict[str, Any]:
-    victim = bench.network(dataset, model, seed)
-    x, _ = load(dataset, "test", bench.data_dir).labelled()
+def _measure(settings: Settings, dataset: str, model: str, seed: int) -> dict[str, Any]:
+    victim = network_of(settings, dataset, model, seed)
+    x, _ = load(dataset, "test", settings.data_dir).labelled()
     logits = predict(victim, x)
     size, mean = logits.abs().mean(), logits.mean(1)
     facts = {

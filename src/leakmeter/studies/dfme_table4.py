@@ -7,12 +7,11 @@ The paper's victims are ResNet-18 trained on all of CIFAR-10 and SVHN with a GPU
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from leakmeter.progress import SILENT, Progress
-from leakmeter.studies.copies import Bench, over_seeds
+from leakmeter.studies.copies import over_seeds, steal
 from leakmeter.studies.record import Record
+from leakmeter.studies.settings import Settings
 
 
 class Pool(NamedTuple):
@@ -46,38 +45,35 @@ SCHEDULES = ("cyclic", "step-decay")
 MOST = 50_000
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 1,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """The matrix of victims and pools over all temperatures and schedules; the paper reports the best of them."""
-    command = f"leakmeter study dfme-table4 --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
-    bench = Bench(data_dir, device, progress, quick)
     about = {"victim": "small-conv", "student": "small-conv", "queries": f"the whole pool, at most {MOST}"}
-    record = Record(out, "dfme-table4", command, about)
-    grid = [(t, s) for t in TEMPERATURES for s in SCHEDULES][: 1 if quick else None]
+    record = settings.record("dfme-table4", **about)
+    grid = [(t, s) for t in TEMPERATURES for s in SCHEDULES][: 1 if settings.quick else None]
     for dataset, pools in TABLE.items():
         for pool in pools:
             for temperature, schedule in grid:
-                for number in range(seed, seed + seeds):
+                for number in settings.numbers:
                     key = f"{dataset}/{pool.name}/tau{temperature:g}/{schedule}/seed{number}"
-                    record.cell(key, partial(_cell, bench, dataset, pool, temperature, schedule, number))
+                    record.cell(key, partial(_cell, settings, dataset, pool, temperature, schedule, number))
     return record.write(summary=[_row(record, dataset, pool) for dataset, pools in TABLE.items() for pool in pools])
 
 
-def _cell(bench: Bench, dataset: str, pool: Pool, temperature: float, schedule: str, seed: int) -> dict[str, Any]:
-    steps = 20 if bench.quick else 4000
+def _cell(settings: Settings, dataset: str, pool: Pool, temperature: float, schedule: str, seed: int) -> dict[str, Any]:
+    steps = 20 if settings.quick else 4000
     recipe = {"steps": steps, "batch": 128, "optimizer": "sgd", "lr": 0.1, "weight_decay": 5e-4, "schedule": schedule}
     options = pool.options | {"student": "small-conv", "temperature": temperature, "recipe": recipe}
-    stops, where = [500 if bench.quick else MOST], bench.data_dir
-    copy = bench.copy(
-        "surrogate", dataset, view="probs", stops=stops, seed=seed, victim="small-conv", data_dir=where, **options
+    stops, where = [500 if settings.quick else MOST], settings.data_dir
+    copy = steal(
+        settings,
+        "surrogate",
+        dataset,
+        view="probs",
+        stops=stops,
+        seed=seed,
+        victim="small-conv",
+        data_dir=where,
+        **options,
     )
     return copy.facts
 

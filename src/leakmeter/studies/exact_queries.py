@@ -13,9 +13,8 @@ from torch import nn
 from leakmeter.errors import Inconclusive
 from leakmeter.extraction.base import extract
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.progress import SILENT, Progress
 from leakmeter.seeds import stream
-from leakmeter.studies.record import Record
+from leakmeter.studies.settings import Settings
 from leakmeter.victims.load import load_victim
 
 D = 784
@@ -52,26 +51,16 @@ def run_exact(net: nn.Module, view: str, *, seed: int, name: str = "exact", **op
     return {"queries": oracle.ledger.spent(), "seconds": round(copy.seconds, 2), **copy.notes}
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 3,
-    quick: bool = False,
-    data_dir: Path | None = None,  # noqa: ARG001
-    device: str = "cpu",  # noqa: ARG001
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Writes `exact-queries.json` and `.png` into `out`. All methods see the same victims, without biases."""
-    command = f"leakmeter study exact-queries --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
-    record = Record(Path(out), "exact-queries", command, {"d": D, "seeds": [*range(seed, seed + seeds)]})
+    record = settings.record("exact-queries", d=D, seeds=[*settings.numbers])
     runs = [("secant", outputs, h) for outputs in OUTPUTS for h in UNITS] + [("paper", 1, h) for h in PAPER_UNITS]
-    runs = [run for run in runs if not quick or run[2] <= 64]
+    runs = [run for run in runs if not settings.quick or run[2] <= 64]
     means: dict[str, dict[int, float]] = {}
-    with progress.task("exact reconstruction", len(runs) * seeds) as task:
+    with settings.progress.task("exact reconstruction", len(runs) * settings.seeds) as task:
         for method, outputs, h in runs:
             cells = []
-            for s in range(seed, seed + (1 if method == "paper" else seeds)):
+            for s in range(settings.seed, settings.seed + (1 if method == "paper" else settings.seeds)):
                 net = random_network(h, outputs=outputs, seed=s, biases=False)
                 options: dict[str, Any] = {"method": "paper", "h": h} if method == "paper" else {}
                 compute = partial(run_exact, net, "logits+gradient", seed=s, **options)
@@ -80,7 +69,7 @@ def main(
             label = "paper" if method == "paper" else f"ours, {outputs} output{'s' if outputs > 1 else ''}"
             means.setdefault(label, {})[h] = fmean(cell["queries"] for cell in cells) / h
     content = record.write(queries_per_unit=means)
-    _draw(means, Path(out) / "exact-queries.png")
+    _draw(means, settings.out / "exact-queries.png")
     return content
 
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from leakmeter.extraction.base import extract
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.progress import Progress
 from leakmeter.seeds import stream
 from leakmeter.studies.milli_table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, Claim, Measured, draw
-from leakmeter.studies.milli_victims import Split, shared_out, victim_of
-from leakmeter.studies.record import Record
+from leakmeter.studies.milli_victims import Split, paper_victim, shared_out
+from leakmeter.studies.settings import Settings
 from leakmeter.training.loop import Recipe
 
 QUERIES = (1, 10, 100, 1_000, 10_000)
@@ -67,36 +65,23 @@ class Panel:
 class Study:
     """Runs panels, cell by cell, and keeps what was measured in `<out>/<name>.json`."""
 
-    def __init__(
-        self,
-        name: str,
-        out: Path,
-        seed: int,
-        seeds: int,
-        *,
-        quick: bool,
-        data_dir: Path | None,
-        device: str,
-        progress: Progress,
-    ) -> None:
-        self.out, self.name, self.seeds, self.quick = Path(out), name, range(seed, seed + seeds), quick
-        self.data_dir, self.device, self.progress = data_dir, device, progress
-        command = f"leakmeter study {name} --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
-        self.record = Record(self.out, name, command, {"views": VIEWS, "seeds": [*self.seeds]})
+    def __init__(self, name: str, settings: Settings) -> None:
+        self.name, self.settings = name, settings
+        self.record = settings.record(name, views=VIEWS, seeds=[*settings.numbers])
         self._splits: dict[str, Split] = {}
 
     def run(self, panels: Sequence[Panel], claims: Sequence[Claim]) -> dict[str, Any]:
         """Measures every missing cell, then writes the table and the figure."""
-        if self.quick:
+        if self.settings.quick:
             panels = _on_digits(panels)
         todo = [(panel, arm, n) for panel in panels for arm in VIEWS for n in QUERIES]
         skipped = [cell for cell in todo if not self._can(*cell)]
         for panel, arm, n in todo:
             if (panel, arm, n) not in skipped:
-                for seed in self.seeds:
+                for seed in self.settings.numbers:
                     self.record.cell(_key(panel, arm, n, seed), partial(self._cell, panel, arm, n, seed))
         measured = {panel.title: self._measured(panel) for panel in panels}
-        draw(measured, self.out / f"{self.name}.png")
+        draw(measured, self.settings.out / f"{self.name}.png")
         return self.record.write(
             not_run=[f"{panel.title}: {arm} at {n:,}" for panel, arm, n in skipped],
             table=[
@@ -108,24 +93,16 @@ class Study:
 
     def _can(self, panel: Panel, arm: str, n: int) -> bool:
         """Whether a cell is within reach: of the attacker's data, and of the time a CPU has."""
-        if self.quick and n > _QUICK:
+        if self.settings.quick and n > _QUICK:
             return False
-        if torch.device(self.device).type == "cpu" and n > panel.most.get(arm, n):
+        if torch.device(self.settings.device).type == "cpu" and n > panel.most.get(arm, n):
             return False
         return panel.source == GAUSSIAN or n <= len(self._split(panel.data).attacker)
 
     def _cell(self, panel: Panel, arm: str, n: int, seed: int) -> dict[str, Any]:
-        self.progress.say(_key(panel, arm, n, seed))
+        self.settings.progress.say(_key(panel, arm, n, seed))
         split = self._split(panel.data)
-        victim = victim_of(
-            panel.data,
-            panel.victim,
-            split,
-            seed=self.seeds[0],
-            data_dir=self.data_dir,
-            device=self.device,
-            progress=self.progress,
-        )
+        victim = paper_victim(self.settings, panel.data, panel.victim, split)
         oracle = Oracle(victim, VIEWS[arm], n, seed=seed)
         rows = torch.randperm(len(split.attacker), generator=stream(seed, "queries"))[:n]
         made = extract(
@@ -133,8 +110,8 @@ class Study:
             oracle,
             seed=seed,
             test=split.test,
-            device=self.device,
-            progress=self.progress,
+            device=self.settings.device,
+            progress=self.settings.progress,
             pool=GAUSSIAN if panel.source == GAUSSIAN else split.attacker.x[rows],
             student=panel.student,
             recipe=self._recipe(panel, arm),
@@ -151,7 +128,7 @@ class Study:
         }
 
     def _recipe(self, panel: Panel, arm: str) -> Recipe:
-        return _REHEARSAL if self.quick else RECIPES.get(panel.student, _CONVOLUTIONAL)[arm]
+        return _REHEARSAL if self.settings.quick else RECIPES.get(panel.student, _CONVOLUTIONAL)[arm]
 
     def _measured(self, panel: Panel) -> Measured:
         cells = self.record.content["cells"]
@@ -159,7 +136,7 @@ class Study:
         victim = float("nan")
         for arm, points in arms.items():
             for n in QUERIES:
-                keys = [_key(panel, arm, n, seed) for seed in self.seeds]
+                keys = [_key(panel, arm, n, seed) for seed in self.settings.numbers]
                 if all(key in cells for key in keys):
                     points[n] = [cells[key]["accuracy"] for key in keys]
                     victim = cells[keys[0]]["victim_accuracy"]
@@ -167,7 +144,7 @@ class Study:
 
     def _split(self, data: str) -> Split:
         if data not in self._splits:
-            self._splits[data] = shared_out(data, self.data_dir)
+            self._splits[data] = shared_out(data, self.settings.data_dir)
         return self._splits[data]
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from leakmeter.progress import SILENT, Progress
 from leakmeter.studies.milli import GPU_ONLY, Panel, Study
 from leakmeter.studies.milli_table import (
     GRADIENTS,
@@ -18,6 +16,7 @@ from leakmeter.studies.milli_table import (
     times_fewer,
     worth,
 )
+from leakmeter.studies.settings import Settings
 
 PANELS = [
     Panel("mnist", "milli-conv", "milli-conv", most={GRADIENTS: 1_000, SMOOTHGRAD: 100, MEMBERSHIP: 1_000}),
@@ -47,16 +46,6 @@ CLAIMS = [
 ]
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 3,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Writes `milli-fig2.json` and `.png` into `out`; goes on where an earlier run stopped."""
-    study = Study("milli-fig2", out, seed, seeds, quick=quick, data_dir=data_dir, device=device, progress=progress)
-    return study.run(PANELS, CLAIMS)
+    return Study("milli-fig2", settings).run(PANELS, CLAIMS)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from leakmeter.progress import SILENT, Progress
 from leakmeter.studies.milli import GPU_ONLY, Panel, Study
 from leakmeter.studies.milli_table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, Claim, accuracy_at, times_fewer, worth
+from leakmeter.studies.settings import Settings
 
 _CONV_STUDENT = {MEMBERSHIP: 100, GRADIENTS: 10, SMOOTHGRAD: 0}
 PANELS = [
@@ -28,16 +27,6 @@ CLAIMS = [
 ]
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 3,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Writes `milli-fig3.json` and `.png` into `out`; goes on where an earlier run stopped."""
-    study = Study("milli-fig3", out, seed, seeds, quick=quick, data_dir=data_dir, device=device, progress=progress)
-    return study.run(PANELS, CLAIMS)
+    return Study("milli-fig3", settings).run(PANELS, CLAIMS)

@@ -9,7 +9,7 @@ import torch
 
 from leakmeter.data.catalogue import load
 from leakmeter.data.dataset import Dataset
-from leakmeter.progress import SILENT, Progress
+from leakmeter.studies.settings import Settings
 from leakmeter.studies.victims import trained
 from leakmeter.training.loop import Recipe
 from leakmeter.victims.load import load_victim
@@ -36,14 +36,18 @@ def shared_out(data: str, data_dir: Path | None) -> Split:
     return Split(first, train.rows(torch.arange(first, len(train))), test)
 
 
-def victim_of(
-    data: str, model: str, split: Split, *, seed: int, data_dir: Path | None, device: str, progress: Progress = SILENT
-) -> Victim:
+def paper_victim(settings: Settings, data: str, model: str, split: Split) -> Victim:
     """One victim a model, as in the paper, behind an open box: the paper's Gaussian queries leave [0, 1]."""
     recipe = Recipe(epochs=_EPOCHS.get(model, _MANY_EPOCHS), batch=128, lr=1.5e-3, schedule="cyclic")
     network = trained(
-        data, model, seed=seed, first=split.victim, recipe=recipe, data_dir=data_dir, device=device, progress=progress
+        data,
+        model,
+        seed=settings.seed,
+        first=split.victim,
+        recipe=recipe,
+        data_dir=settings.data_dir,
+        device=settings.device,
+        progress=settings.progress,
     )
-    return load_victim(
-        network, input_shape=split.test.input_shape, low=None, high=None, device=device, name=f"{data} {model}"
-    )
+    shape, name = split.test.input_shape, f"{data} {model}"
+    return load_victim(network, input_shape=shape, low=None, high=None, device=settings.device, name=name)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from leakmeter.progress import SILENT, Progress
-from leakmeter.studies.copies import Bench, Copy, at, over_seeds
+from leakmeter.studies.copies import Copy, at, over_seeds, steal
 from leakmeter.studies.record import Record
+from leakmeter.studies.settings import Settings
 
 
 class Arm(NamedTuple):
@@ -59,40 +58,29 @@ ARMS = [
 ]
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 3,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Share of the victim's accuracy at each number of queries, over seeds, with the aim beside it."""
-    command = f"leakmeter study procedural --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
-    bench = Bench(data_dir, device, progress, quick)
-    record = Record(out, "procedural", command, {"victims": VICTIMS, "student": "as the victim unless said"})
-    for arm in ARMS[:2] if quick else ARMS:
-        for number in range(seed, seed + seeds):
-            record.cell(f"{arm.dataset}/{arm.name}/seed{number}", partial(_facts, bench, arm, number))
+    record = settings.record("procedural", victims=VICTIMS, student="as the victim unless said")
+    for arm in ARMS[:2] if settings.quick else ARMS:
+        for number in settings.numbers:
+            record.cell(f"{arm.dataset}/{arm.name}/seed{number}", partial(_facts, settings, arm, number))
         record.write(summary=[row for arm in ARMS if (row := _summary(record, arm))["rows"]])
     return record.content
 
 
-def _facts(bench: Bench, arm: Arm, seed: int) -> dict[str, Any]:
-    return stolen(bench, arm, seed).facts
+def _facts(settings: Settings, arm: Arm, seed: int) -> dict[str, Any]:
+    return stolen(settings, arm, seed).facts
 
 
-def stolen(bench: Bench, arm: Arm, seed: int) -> Copy:
+def stolen(settings: Settings, arm: Arm, seed: int) -> Copy:
     """The copy an arm makes."""
     options, stops = dict(arm.options), list(arm.aims)
-    if bench.quick:
+    if settings.quick:
         stops, options = [200], options | _QUICK
     if arm.attack == "surrogate":
-        options["data_dir"] = bench.data_dir
+        options["data_dir"] = settings.data_dir
     victim = VICTIMS[arm.dataset]
-    return bench.copy(arm.attack, arm.dataset, view=arm.view, stops=stops, seed=seed, victim=victim, **options)
+    return steal(settings, arm.attack, arm.dataset, view=arm.view, stops=stops, seed=seed, victim=victim, **options)
 
 
 _SHORT = {"steps": 60, "batch": 100, "lr": 3e-3, "schedule": "cyclic"}

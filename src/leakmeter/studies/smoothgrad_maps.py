@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,65 +11,42 @@ from torch import Tensor
 from leakmeter.errors import UsageError
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
-from leakmeter.progress import SILENT, Progress
-from leakmeter.runs.files import write_atomic
 from leakmeter.seeds import stream
-from leakmeter.studies.milli_victims import shared_out, victim_of
+from leakmeter.studies.milli_victims import paper_victim, shared_out
+from leakmeter.studies.settings import Settings
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.victim import Victim
 
 FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1000.0)
 """Sigma in standard deviations of the data's pixels; the paper picks 1000 on MNIST and 1 on CIFAR-10."""
-_SAMPLES = 100
+_SAMPLES, _IMAGES = 100, 5
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 1,  # noqa: ARG001
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-    model: str | None = None,
-    data: str = "mnist",
-    images: int = 5,
-) -> dict[str, Any]:
-    """Writes `smoothgrad-maps.json` and `.png` into `out`.
+def main(settings: Settings) -> dict[str, Any]:
+    """Writes `smoothgrad-maps.json` and `.png`.
 
-    `model` is a victim as `load_victim` reads it, with its shape and box in its own attributes; None trains the paper's
-    convolutional network. The images are drawn from the test split of `data`.
+    `settings.victim` is a model as `load_victim` reads it, with its shape and box in its own attributes; None trains
+    the paper's convolutional network. The images are of the test split of `settings.data` (mnist).
     """
-    data = "digits" if quick else data
-    split = shared_out(data, data_dir)
-    victim = (
-        victim_of(data, "milli-conv", split, seed=seed, data_dir=data_dir, device=device, progress=progress)
-        if model is None
-        else load_victim(model, device=device)
-    )
+    data = settings.data or ("digits" if settings.quick else "mnist")
+    split, seed = shared_out(data, settings.data_dir), settings.seed
+    if settings.victim is None:
+        victim = paper_victim(settings, data, "milli-conv", split)
+    else:
+        victim = load_victim(settings.victim, device=settings.device)
     test = split.test
     if victim.spec.input_shape != test.input_shape:
         raise UsageError(
             f"expected a model of inputs {list(test.input_shape)}, as {data} has, got {list(victim.spec.input_shape)}; "
             "choose other data"
         )
-    shown = test.take(images, stream(seed, "images"))
-    maps = saliency_maps(victim, shown.x, float(test.x.std()), samples=10 if quick else _SAMPLES, seed=seed)
-    record = {
-        "study": "smoothgrad-maps",
-        "command": f"leakmeter study smoothgrad-maps --seed {seed}{' --quick' if quick else ''}",
-        "victim": victim.spec.name,
-        "seed": seed,
-        "standard deviation of the data": float(test.x.std()),
-        "cosine to the raw gradient, mean over images": {
-            label: _cosine(maps["raw"], map_) for label, map_ in maps.items()
-        },
-    }
-    out.mkdir(parents=True, exist_ok=True)
-    write_atomic(out / "smoothgrad-maps.json", (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
-    _draw(shown.x, maps, out / "smoothgrad-maps.png")
-    return record
+    shown, spread = test.take(_IMAGES, stream(seed, "images")), float(test.x.std())
+    maps = saliency_maps(victim, shown.x, spread, samples=10 if settings.quick else _SAMPLES, seed=seed)
+    record = settings.record("smoothgrad-maps", victim=victim.spec.name, data=data, standard_deviation=spread)
+    cosines = {label: _cosine(maps["raw"], map_) for label, map_ in maps.items()}
+    found = record.write(cosine_to_the_raw_gradient=cosines)
+    _draw(shown.x, maps, settings.out / "smoothgrad-maps.png")
+    return found
 
 
 def saliency_maps(victim: Victim, x: Tensor, spread: float, *, samples: int, seed: int) -> dict[str, Tensor]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from leakmeter.certificates.smoothing import BOUNDS
 from leakmeter.data.catalogue import load
 from leakmeter.data.places import cache
 from leakmeter.evaluation.intervals import wilson
-from leakmeter.progress import SILENT, Progress
+from leakmeter.studies.settings import Settings
 from leakmeter.studies.victims import trained
 from leakmeter.training.loop import Recipe
 
@@ -29,36 +28,28 @@ ADVERSARIAL = Recipe(epochs=5, batch=128, lr=2e-3, schedule="cyclic")
 _REHEARSAL = Recipe(steps=100, batch=128, lr=2e-3, schedule="cyclic")
 
 
-def smoothed(
-    technique: str,
-    sigma: float = 0.0,
-    *,
-    seed: int = 0,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    progress: Progress = SILENT,
-) -> nn.Module:
+def smoothed(settings: Settings, technique: str, sigma: float = 0.0, *, seed: int = 0) -> nn.Module:
     """LeNet for MNIST, trained for noise `sigma` where the technique knows noise; kept in the user's cache."""
     options: dict[str, Any] = {"sigma": sigma} if technique in NOISY else {}
-    recipe = _REHEARSAL if quick else ADVERSARIAL if technique in ("madry", "trades") else RECIPE
-    return trained(
-        "mnist", "lenet", seed=seed, technique=technique, recipe=recipe, data_dir=data_dir, progress=progress, **options
+    recipe = _REHEARSAL if settings.quick else ADVERSARIAL if technique in ("madry", "trades") else RECIPE
+    where, progress = settings.data_dir, settings.progress
+    network = trained(
+        "mnist", "lenet", seed=seed, technique=technique, recipe=recipe, data_dir=where, progress=progress, **options
     )
+    return network.to(settings.device)
 
 
-def images(count: int, data_dir: Path | None) -> tuple[Tensor, Tensor]:
+def images(settings: Settings, count: int) -> tuple[Tensor, Tensor]:
     """Every so-manieth image of the test split, and its class."""
-    x, y = load("mnist", "test", data_dir).labelled()
+    x, y = load("mnist", "test", settings.data_dir).labelled()
     step = len(x) // count
     return x[::step][:count], y[::step][:count]
 
 
-def votes(
-    network: nn.Module, x: Tensor, sigma: float, n: int, *, seed: int = 0, progress: Progress = SILENT
-) -> Certificate:
+def votes(settings: Settings, network: nn.Module, x: Tensor, sigma: float, n: int, *, seed: int = 0) -> Certificate:
     """The certificate under the tight bound; its votes are kept in the user's cache, for every study that asks."""
     path = cache() / "votes" / f"{fingerprint(network, x)[:16]}-{sigma:g}-{n}-{seed}.npz"
-    return certify(fused(network), x, sigma=sigma, n=n, alpha=ALPHA, seed=seed, path=path, progress=progress)
+    return certify(fused(network), x, sigma=sigma, n=n, alpha=ALPHA, seed=seed, path=path, progress=settings.progress)
 
 
 def fused(network: nn.Module) -> nn.Module:
@@ -93,9 +84,9 @@ def _under(certificate: Certificate, y: Tensor, radii: Sequence[float]) -> dict[
     }
 
 
-def clean_accuracy(network: nn.Module, data_dir: Path | None) -> float:
+def clean_accuracy(settings: Settings, network: nn.Module) -> float:
     """The accuracy of the network itself, without noise, on the whole test split."""
-    x, y = load("mnist", "test", data_dir).labelled()
+    x, y = load("mnist", "test", settings.data_dir).labelled()
     with torch.inference_mode():
         labels = [network(x[at : at + 500]).argmax(1) for at in range(0, len(x), 500)]
     return float((torch.cat(labels) == y).double().mean())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -11,41 +10,34 @@ from torch import Tensor
 from leakmeter.evaluation.intervals import wilson
 from leakmeter.evasion.base import evade
 from leakmeter.progress import SILENT, Progress
-from leakmeter.studies.record import Record
+from leakmeter.studies.settings import Settings
 from leakmeter.studies.stn import images, smoothed
 from leakmeter.studies.stn_attacks import SIZES, Defended, curve, draw
 
 ARMS = [("stability", 0.7), ("plain", 0.0)]
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 1,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Writes `stn-boundary.json` and `.png` into `out`. The ordinary network shows that the attack works at all."""
-    count, steps = (20, 50) if quick else (100, 2000)
-    command = f"leakmeter study stn-boundary --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
-    record = Record(Path(out), "stn-boundary", command, {"model": "lenet", "images": count, "steps": steps})
-    x, y = images(count, data_dir)
+    count, steps = (20, 50) if settings.quick else (100, 2000)
+    record = settings.record("stn-boundary", model="lenet", images=count, steps=steps)
+    x, y = images(settings, count)
     lines = {}
-    for number in range(seed, seed + seeds):
+    for number in settings.numbers:
         for technique, sigma in ARMS:
-            network = smoothed(technique, sigma, seed=number, quick=quick, data_dir=data_dir, progress=progress)
-            defense = Defended(network.to(device), sigma)
+            network = smoothed(settings, technique, sigma, seed=number)
+            defense = Defended(network, sigma)
             name = f"{technique}, sigma {sigma:g}"
-            walk = partial(walked, defense, x, y, steps, seed=number, progress=progress)
-            climb = partial(curve, defense, defense, x, y, "l2", SIZES["l2"], seed=number, progress=progress)
+            walk = partial(walked, defense, x, y, steps, seed=number, progress=settings.progress)
+            climb = partial(curve, defense, defense, x, y, "l2", SIZES["l2"], seed=number, progress=settings.progress)
             for attack, measure in (("Boundary", walk), ("PGD", climb)):
                 key = f"{name}, {attack}, l2/seed{number}"
                 lines[key] = record.cell(key, measure)
     found = record.write()
-    draw({key: line for key, line in lines.items() if key.endswith(f"seed{seed}")}, Path(out) / "stn-boundary.png")
+    draw(
+        {key: line for key, line in lines.items() if key.endswith(f"seed{settings.seed}")},
+        settings.out / "stn-boundary.png",
+    )
     return found
 
 

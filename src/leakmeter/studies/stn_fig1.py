@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from leakmeter.progress import SILENT, Progress
-from leakmeter.studies.record import Record
+from leakmeter.studies.settings import Settings
 from leakmeter.studies.stn import ALPHA, RECIPE, clean_accuracy, describe, images, majority_accuracy, smoothed, votes
 from leakmeter.studies.stn_attacks import Defended, curve
 
@@ -18,47 +17,37 @@ RADII = [round(float(radius), 2) for radius in np.arange(0, 3.01, 0.1)]
 PAPER = [{"sigma": 0.7, "radius": 1.4, "certified": 0.51, "bound": "renyi", "where": "section 6.1"}]
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 1,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Writes `stn-fig1.json` and `.png` into `out`.
 
     "Without stability training" is drawn twice, since the paper does not say which it means: trained on noisy inputs,
     and trained on clean ones.
     """
-    count, n = (50, 300) if quick else (1000, 10_000)
-    command = f"leakmeter study stn-fig1 --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
+    count, n = (50, 300) if settings.quick else (1000, 10_000)
     about = {"model": "lenet", "recipe": RECIPE.model_dump(), "alpha": ALPHA, "images": count, "paper": PAPER}
-    record = Record(Path(out), "stn-fig1", command, about)
-    x, y = images(count, data_dir)
-    for number in range(seed, seed + seeds):
-        fit = partial(smoothed, seed=number, quick=quick, data_dir=data_dir, progress=progress)
+    record = settings.record("stn-fig1", **about)
+    x, y = images(settings, count)
+    for number in settings.numbers:
+        fit = partial(smoothed, settings, seed=number)
 
         def certified(technique: str, sigma: float, number: int = number, fit: Any = fit) -> dict[str, Any]:
-            network = fit(technique, sigma).to(device)
-            certificate = votes(network, x, sigma, n, seed=number, progress=progress)
+            network = fit(technique, sigma)
+            certificate = votes(settings, network, x, sigma, n, seed=number)
             natural = {
-                "natural_base": clean_accuracy(network, data_dir),
+                "natural_base": clean_accuracy(settings, network),
                 "natural_smoothed": majority_accuracy(certificate, y),
             }
             return {**describe(certificate, y, RADII), **natural}
 
         def attacked(number: int = number, fit: Any = fit) -> list[dict[str, Any]]:
-            trades = Defended(fit("trades").to(device))
-            return curve(trades, trades, x, y, "l2", RADII[5::5], seed=number, steps=40, progress=progress)
+            trades = Defended(fit("trades"))
+            return curve(trades, trades, x, y, "l2", RADII[5::5], seed=number, steps=40, progress=settings.progress)
 
         for technique, sigma in ARMS:
             record.cell(f"{technique}/sigma{sigma:g}/seed{number}", partial(certified, technique, sigma))
         record.cell(f"trades, PGD/seed{number}", attacked)
     found = record.write()
-    _draw(found, seed, Path(out) / "stn-fig1.png")
+    _draw(found, settings.seed, settings.out / "stn-fig1.png")
     return found
 
 

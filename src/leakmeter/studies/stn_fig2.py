@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from leakmeter.progress import SILENT, Progress
-from leakmeter.studies.record import Record
+from leakmeter.studies.settings import Settings
 from leakmeter.studies.stn import RECIPE, images, smoothed
 from leakmeter.studies.stn_attacks import SIZES, Defended, curve, draw
 
@@ -21,29 +19,19 @@ PAPER = {
 }
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 1,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Writes `stn-fig2.json` and `.png` into `out`."""
-    count, steps = (50, 5) if quick else (500, 20)
-    command = f"leakmeter study stn-fig2 --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
+    count, steps = (50, 5) if settings.quick else (500, 20)
     about = {"model": "lenet", "recipe": RECIPE.model_dump(), "sigma": SIGMA, "images": count, "steps": steps}
-    record = Record(Path(out), "stn-fig2", command, {**about, "paper": PAPER})
-    x, y = images(count, data_dir)
+    record = settings.record("stn-fig2", **about, paper=PAPER)
+    x, y = images(settings, count)
     lines = {}
-    for number in range(seed, seed + seeds):
-        fit = partial(smoothed, seed=number, quick=quick, data_dir=data_dir, progress=progress)
+    for number in settings.numbers:
+        fit = partial(smoothed, settings, seed=number)
         networks = {
-            "stn": Defended(fit("stability", SIGMA).to(device), SIGMA),
-            "trades": Defended(fit("trades").to(device)),
-            "madry": Defended(fit("madry").to(device)),
+            "stn": Defended(fit("stability", SIGMA), SIGMA),
+            "trades": Defended(fit("trades")),
+            "madry": Defended(fit("madry")),
         }
         for norm, sizes in SIZES.items():
             for name in ("stn", "trades"):
@@ -52,7 +40,10 @@ def main(
                     measure = partial(
                         curve, networks[name], networks[attacker], x, y, norm, sizes, seed=number, steps=steps
                     )
-                    lines[key] = record.cell(key, partial(measure, progress=progress))
+                    lines[key] = record.cell(key, partial(measure, progress=settings.progress))
     found = record.write()
-    draw({key: line for key, line in lines.items() if key.endswith(f"seed{seed}")}, Path(out) / "stn-fig2.png")
+    draw(
+        {key: line for key, line in lines.items() if key.endswith(f"seed{settings.seed}")},
+        settings.out / "stn-fig2.png",
+    )
     return found

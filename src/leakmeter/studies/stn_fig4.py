@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from leakmeter.certificates import pixeldp_analytic_radius, pixeldp_radius, renyi_radius, tight_radius
-from leakmeter.progress import SILENT, Progress
-from leakmeter.studies.record import Record
+from leakmeter.studies.settings import Settings
 
 BOUNDS = {
     "tight": tight_radius,
@@ -21,27 +20,17 @@ BOUNDS = {
 SPREADS = {"p2 = 1 − p1": 1, "p2 = (1 − p1) / 9": 9}
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 1,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
-    """Writes `stn-fig4.json` and `.png` into `out`. Nothing is drawn: seeds, data and device do not matter."""
-    del seed, seeds, data_dir, device, progress
-    record = Record(Path(out), "stn-fig4", f"leakmeter study stn-fig4{' --quick' if quick else ''}", {"sigma": 1.0})
-    points = 25 if quick else 100
+def main(settings: Settings) -> dict[str, Any]:
+    """Writes `stn-fig4.json` and `.png`. Nothing is random here: seeds, data and device do not matter."""
+    record = settings.record("stn-fig4", sigma=1.0)
+    points = 25 if settings.quick else 100
     for title, spread in SPREADS.items():
         record.cell(title, partial(_curve, spread, points))
     found = record.write(
         region=_region(points),
         paper="Figure 4: the Rényi bound is above PixelDP's wherever p1 + p2 >= 0.2, more than twice it far apart",
     )
-    _draw(found, Path(out) / "stn-fig4.png")
+    _draw(found, settings.out / "stn-fig4.png")
     return found
 
 

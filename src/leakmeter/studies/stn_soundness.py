@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from leakmeter.certificates import Certificate, predict
-from leakmeter.progress import SILENT, Progress
-from leakmeter.studies.record import Record
+from leakmeter.studies.settings import Settings
 from leakmeter.studies.stn import ALPHA, images, smoothed, votes
 from leakmeter.studies.stn_attacks import Defended
 
@@ -19,25 +17,14 @@ REACH = (0.99, 1.5, 3.0)
 """How far the attack may go, in certified radii; beyond 1 it must start to succeed, or it would prove nothing."""
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 1,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Writes `stn-soundness.json` into `out`."""
-    count, n = (20, 200) if quick else (600, 1000)
-    command = f"leakmeter study stn-soundness --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
-    record = Record(Path(out), "stn-soundness", command, {"sigma": SIGMA, "alpha": ALPHA, "n": n})
-    x, _ = images(count, data_dir)
-    for number in range(seed, seed + seeds):
-        network = smoothed("stability", SIGMA, seed=number, quick=quick, data_dir=data_dir, progress=progress)
-        network = network.to(device)
-        certificate = votes(network, x, SIGMA, n, seed=number, progress=progress)
+    count, n = (20, 200) if settings.quick else (600, 1000)
+    record = settings.record("stn-soundness", sigma=SIGMA, alpha=ALPHA, n=n)
+    x, _ = images(settings, count)
+    for number in settings.numbers:
+        network = smoothed(settings, "stability", SIGMA, seed=number)
+        certificate = votes(settings, network, x, SIGMA, n, seed=number)
         for reach in REACH:
             record.cell(f"{reach} R/seed{number}", partial(flips, network, x, certificate, reach, seed=number))
     return record.write()

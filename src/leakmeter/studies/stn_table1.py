@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from leakmeter.progress import SILENT, Progress
-from leakmeter.studies.record import Record
+from leakmeter.studies.settings import Settings
 from leakmeter.studies.stn import (
     ALPHA,
     RECIPE,
@@ -35,39 +33,28 @@ PAPER = [
 ]
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 1,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
-    """Writes `stn-table1.json` and `.md` into `out`; one seed unless more are asked for."""
-    count = 50 if quick else 1000
-    command = f"leakmeter study stn-table1 --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
+def main(settings: Settings) -> dict[str, Any]:
+    """Writes `stn-table1.json` and `.md`."""
+    count = 50 if settings.quick else 1000
     about = {"model": "lenet", "recipe": RECIPE.model_dump(), "alpha": ALPHA, "images": count, "paper": PAPER}
-    record = Record(Path(out), "stn-table1", command, about)
-    x, y = images(count, data_dir)
-    for number in range(seed, seed + seeds):
+    record = settings.record("stn-table1", **about)
+    x, y = images(settings, count)
+    for number in settings.numbers:
         for sigma in SIGMAS:
 
             def measure(sigma: float = sigma, number: int = number) -> dict[str, Any]:
-                network = smoothed(
-                    "stability", sigma, seed=number, quick=quick, data_dir=data_dir, progress=progress
-                ).to(device)
-                certificate = votes(network, x, sigma, 500 if quick else VOTES[sigma], seed=number, progress=progress)
+                network = smoothed(settings, "stability", sigma, seed=number)
+                n = 500 if settings.quick else VOTES[sigma]
+                certificate = votes(settings, network, x, sigma, n, seed=number)
                 return {
                     **describe(certificate, y, (0.0, 0.5, 1.0, 1.5, RADIUS)),
-                    "natural_base": clean_accuracy(network, data_dir),
+                    "natural_base": clean_accuracy(settings, network),
                     "natural_smoothed": majority_accuracy(certificate, y),
                 }
 
             record.cell(f"sigma{sigma:g}/seed{number}", measure)
     found = record.write()
-    (Path(out) / "stn-table1.md").write_text(_table(found))
+    (settings.out / "stn-table1.md").write_text(_table(found))
     return found
 
 

@@ -2,51 +2,48 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from leakmeter.data.catalogue import load
 from leakmeter.evaluation.intervals import mean_interval
 from leakmeter.extraction.base import extract
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.progress import SILENT, Progress
 from leakmeter.studies.record import Record
+from leakmeter.studies.settings import Settings
 from leakmeter.studies.victims import trained
 from leakmeter.victims.load import load_victim
 
 POOLS = ("mnist", "fashion-mnist", "gaussian")
 
 
-def main(
-    out: Path,
-    *,
-    seed: int = 0,
-    seeds: int = 3,
-    quick: bool = False,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def main(settings: Settings) -> dict[str, Any]:
     """Fidelity and accuracy from each pool at the same budget, over seeds."""
-    budget, steps = (1000, 300) if quick else (20_000, 3000)
-    command = f"leakmeter study surrogate-mnist --seed {seed} --seeds {seeds}{' --quick' if quick else ''}"
-    record = Record(out, "surrogate-mnist", command, {"budget": budget, "steps": steps, "view": "probs"})
-    test = load("mnist", "test", data_dir)
-    for number in range(seed, seed + seeds):
-        network = trained("mnist", seed=number, data_dir=data_dir, progress=progress)
-        victim = load_victim(network, input_shape=(1, 28, 28), low=0.0, high=1.0, device=device)
+    budget, steps = (1000, 300) if settings.quick else (20_000, 3000)
+    record = settings.record("surrogate-mnist", budget=budget, steps=steps, view="probs")
+    test = load("mnist", "test", settings.data_dir)
+    for number in settings.numbers:
+        network = trained("mnist", seed=number, data_dir=settings.data_dir, progress=settings.progress)
+        victim = load_victim(network, input_shape=(1, 28, 28), low=0.0, high=1.0, device=settings.device)
         for pool in POOLS:
 
             def copy(pool: str = pool, number: int = number, victim: Any = victim) -> dict[str, Any]:
                 oracle = Oracle(victim, "probs", budget)
-                options: dict[str, Any] = {"pool": pool, "data_dir": data_dir, "recipe": _recipe(steps)}
-                done = extract("surrogate", oracle, seed=number, test=test, device=device, progress=progress, **options)
+                options: dict[str, Any] = {"pool": pool, "data_dir": settings.data_dir, "recipe": _recipe(steps)}
+                done = extract(
+                    "surrogate",
+                    oracle,
+                    seed=number,
+                    test=test,
+                    device=settings.device,
+                    progress=settings.progress,
+                    **options,
+                )
                 score = done.curve[-1].score
                 assert score is not None
                 return {**score.model_dump(), "queries": oracle.ledger.spent(), "seconds": done.seconds}
 
             record.cell(f"{pool}/seed{number}", copy)
-    return record.write(summary={pool: _summary(record, pool, range(seed, seed + seeds)) for pool in POOLS})
+    return record.write(summary={pool: _summary(record, pool, settings.numbers) for pool in POOLS})
 
 
 def _recipe(steps: int) -> dict[str, Any]:

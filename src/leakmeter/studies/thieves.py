@@ -10,7 +10,8 @@ from leakmeter.evasion.transfer import measure_transfer
 from leakmeter.extraction.base import make_student, student_name
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive
-from leakmeter.studies.copies import Bench, Copy
+from leakmeter.studies.copies import Copy, victim_of
+from leakmeter.studies.settings import Settings
 
 ATTACKS: dict[str, dict[str, Any]] = {"fgsm": {}, "bim": {"steps": 20}, "pgd": {"steps": 20}}
 GOALS: dict[str, Target] = {"untargeted": None, "targeted": "second"}
@@ -19,19 +20,19 @@ EPS = {"mnist": 0.2, "fashion-mnist": 0.1}
 IMAGES = 1000
 
 
-def attack_with(bench: Bench, copy: Copy) -> dict[str, Any]:
+def attack_with(settings: Settings, copy: Copy) -> dict[str, Any]:
     """A copy's quality, and the rate at which each kind of example made on it flips the victim."""
-    facts, test = copy.facts, load(copy.facts["dataset"], "test", bench.data_dir)
+    facts, test = copy.facts, load(copy.facts["dataset"], "test", settings.data_dir)
     seed, eps = facts["seed"], EPS[facts["dataset"]]
-    victim = bench.victim(facts["dataset"], facts["victim"], seed)
+    victim = victim_of(settings, facts["dataset"], facts["victim"], seed)
     oracle = Oracle(victim, facts["view"])
     x, y = test.labelled()
-    n = 50 if bench.quick else IMAGES
+    n = 50 if settings.quick else IMAGES
     student = student_name(facts["options"].get("student"), oracle.spec)
     untrained = make_student(student, oracle.spec, derive(seed, "untrained"))
     transfers = {}
     for goal, target in GOALS.items():
-        for name, settings in ATTACKS.items():
+        for name, options in ATTACKS.items():
             thief = measure_transfer(
                 name,
                 copy.network,
@@ -44,7 +45,7 @@ def attack_with(bench: Bench, copy: Copy) -> dict[str, Any]:
                 seed=seed,
                 norm="linf",
                 eps=eps,
-                **settings,
+                **options,
             )
             transfers[f"{goal}/{name}"] = thief.transfer.model_dump()
     known = {key: facts[key] for key in ("attack", "dataset", "view", "seed", "options")}
