@@ -44,7 +44,7 @@ def _leaf(n: int, basis: Tensor, generator: torch.Generator) -> Tensor:
     across = torch.stack([-angle.sin(), angle.cos()], -1) / (radius * slim)[:, None]
     axes = torch.stack([along, across], 1)
     offset = -(axes * centre[:, None]).sum(-1, keepdim=True)
-    squared = (torch.cat([axes, offset], -1) @ basis).square_()
+    u, v = (torch.cat([axes, offset], -1) @ basis).square_().unbind(1)
     box = chance(generator, 0.5, n, 1).bool()
-    norm = torch.where(box, squared.amax(1), squared.sum(1))
+    norm = torch.where(box, torch.maximum(u, v), u + v)
     return ramp(norm.neg_().add_(1), 0.35)
