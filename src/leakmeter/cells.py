@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from leakmeter.defenses import NONE, defend, undoing
@@ -14,6 +17,7 @@ from leakmeter.evaluation.health import health
 from leakmeter.evaluation.score import Reference, TestData, reference
 from leakmeter.evaluation.utility import utility
 from leakmeter.extraction.base import extract
+from leakmeter.oracle.leases import Lease
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger, Prices
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.plan import Cell
@@ -27,7 +31,7 @@ from leakmeter.seeds import derive
 from leakmeter.thief import try_copy
 from leakmeter.victims.victim import Victim
 
-_ASKED = "asked"
+_ASKED, _RESULT = "asked", "cell.json"
 
 
 def run_cell(
@@ -38,24 +42,30 @@ def run_cell(
     *,
     prices: Prices | None = None,
     device: str = "cpu",
+    lease: Lease | None = None,
     progress: Progress = SILENT,
 ) -> CellResult:
     """Runs, or goes on with, one cell. A finished cell is read, not run again; a failing one says why."""
-    finished = run.path / "cell.json"
-    if finished.exists():
-        return CellResult.model_validate_json(finished.read_text())
-    run.say(f"start {cell.id}")
+    if (known := finished(run.path)) is not None:
+        return known
+    run.say(f"start {cell.id} on {socket.gethostname()}, process {os.getpid()}")
     try:
-        result = _run(cell, victim, test, run, prices, device, progress)
+        result = _run(cell, victim, test, run, prices, device, lease, progress)
     except NotApplicable as error:
         result = CellResult(**cell.identity, status="skipped", error=str(error))
     except (Inconclusive, BudgetExhausted) as error:
         run.say(f"failed: {error}")
         return CellResult(**cell.identity, status="failed", error=str(error))
-    write_atomic(finished, result.model_dump_json(indent=2).encode())
+    write_atomic(run.path / _RESULT, result.model_dump_json(indent=2).encode())
     shutil.rmtree(run.path / _ASKED, ignore_errors=True)  # not before: until then a resumed run needs it
     run.say(f"{result.status} in {result.seconds:.1f} s")
     return result
+
+
+def finished(folder: Path) -> CellResult | None:
+    """The result of the cell in this folder, if it has one."""
+    path = folder / _RESULT
+    return CellResult.model_validate_json(path.read_text()) if path.exists() else None
 
 
 def _run(
@@ -65,9 +75,10 @@ def _run(
     run: Run,
     prices: Prices | None,
     device: str,
+    lease: Lease | None,
     progress: Progress,
 ) -> CellResult:
-    ledger, log, recorder = run.ledger(cell.budget), run.answers(), Recorder(run.path / _ASKED)
+    ledger, log, recorder = run.ledger(cell.budget, lease), run.answers(), Recorder(run.path / _ASKED)
     try:
         oracle = Oracle(
             defend(cell.defense, victim),

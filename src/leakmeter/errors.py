@@ -1,5 +1,7 @@
 """What can go wrong, sorted by who can mend it. Every message is one sentence: expected, got, what to do."""
 
+from __future__ import annotations
+
 
 class LeakmeterError(Exception):
     """Base of every error raised on purpose; the command line prints its message without a traceback."""
@@ -34,6 +36,9 @@ class BudgetExhausted(LeakmeterError):
         super().__init__(f"the budget has {remaining} queries left and {asked} were asked; ask for at most {remaining}")
         self.asked = asked
         self.remaining = remaining
+
+    def __reduce__(self) -> tuple[type[BudgetExhausted], tuple[int, int]]:
+        return type(self), (self.asked, self.remaining)
 
 
 def missing_extra(package: str, extra: str) -> UsageError:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from leakmeter.cells import run_cell
+from leakmeter.cells import finished, run_cell
 from leakmeter.certificates.audited import certified
 from leakmeter.compute import computing
 from leakmeter.data.dataset import Dataset
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.score import Reference, reference
 from leakmeter.executors import make_executor
+from leakmeter.executors.job import Batch, Executor, Job
+from leakmeter.grid import Grid
 from leakmeter.opening import load_test, open_victim
+from leakmeter.oracle.leases import Lease, Leases
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.plan import AttackPlan, Plan, TransferPlan, make_plan, read_plan
 from leakmeter.progress import SILENT, Progress
@@ -21,8 +26,12 @@ from leakmeter.report.write import write_reports
 from leakmeter.results import AuditResult, CellResult, VictimFacts
 from leakmeter.runs.run import Run, environment, fresh_path
 from leakmeter.verdict import judge
+from leakmeter.victims.http.settings import RemoteSettings
+from leakmeter.victims.remote import is_remote
 from leakmeter.victims.victim import Victim
-from leakmeter.worker import TRUTH, settings, work_here
+from leakmeter.worker import TRUTH, Common, failed, place, settings, work, work_here
+
+_LEASES = "leases.sqlite"
 
 
 def audit(
@@ -38,11 +47,10 @@ def audit(
 
     Args:
         plan: a `Plan`, its content as a dict, or the path of a TOML file.
-        victim: the loaded model, where it cannot be loaded from `plan.victim.source`; its cells run in this process,
-            as do those of a remote victim, whose limits hold for one client.
+        victim: the loaded model, where it cannot be loaded from `plan.victim.source`; its cells run in this process.
         out: the folder for run directories.
         resume: a run directory to go on with; its plan must be the same.
-        executor: where cells run: `local` (one process a core) or `local:N`.
+        executor: where cells run: `local` (one process a core), `local:N`, `ray` or `ray:ADDRESS`.
         progress: what shows progress.
     """
     plan = _plan(plan)
@@ -58,13 +66,16 @@ def _audit(
     plan = complete(plan, victim, test)
     content = plan.model_dump(mode="json")
     run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(out, plan.name), content)
-    with run.held():
+    with run.held(), _leases(plan, victim, run) as leases:
         if len(only := list(plan.cells())) == 1:  # a single extraction needs no folder of cells
-            cells = [run_cell(only[0], victim, test, run, **settings(plan), progress=progress)]
+            lease = None if leases is None else Lease(leases, only[0].id)
+            cells = [run_cell(only[0], victim, test, run, **settings(plan), lease=lease, progress=progress)]
         else:
-            truth = None if test is None else _truth(victim, test, run)
-            here = victim if given is not None or victim.remote else None
-            cells = _run_cells(plan, here, truth, run, executor, progress)
+            truth = None if test is None else _truth(victim, test, run, leases)
+            if given is not None:
+                cells = _run_here(plan, victim, truth, run, leases, progress)
+            else:
+                cells = _run_cells(plan, run, leases, make_executor(executor), progress)
         if all(cell.status == "skipped" for cell in cells):
             raise UsageError(f"no attack could run: {cells[0].error}")
         result = AuditResult(
@@ -124,9 +135,20 @@ def _plan(plan: Plan | dict[str, Any] | str | Path) -> Plan:
     return make_plan(plan if isinstance(plan, dict) else read_plan(Path(plan)))
 
 
-def _truth(victim: Victim, test: Dataset, run: Run) -> Reference:
+@contextmanager
+def _leases(plan: Plan, victim: Victim, run: Run) -> Iterator[Leases | None]:
+    """What all cells may ask together; None where nothing but their own budgets limits them."""
+    if not victim.remote and plan.total is None:
+        yield None
+        return
+    rps = (plan.victim.remote or RemoteSettings()).rps
+    with closing(Leases(run.path / _LEASES, total=plan.total, rps=rps)) as leases:
+        yield leases
+
+
+def _truth(victim: Victim, test: Dataset, run: Run, leases: Leases | None) -> Reference:
     """The victim's answers to the test inputs: asked once for all cells, and kept with the run."""
-    ledger, log = run.ledger(None), run.answers()
+    ledger, log = run.ledger(None, None if leases is None else Lease(leases, "audit")), run.answers()
     try:
         truth = reference(Oracle(victim, "labels", ledger=ledger, log=log), test)
     finally:
@@ -136,20 +158,53 @@ def _truth(victim: Victim, test: Dataset, run: Run) -> Reference:
     return truth
 
 
-def _run_cells(
-    plan: Plan, victim: Victim | None, truth: Reference | None, run: Run, executor: str, progress: Progress
+def _run_here(
+    plan: Plan, victim: Victim, truth: Reference | None, run: Run, leases: Leases | None, progress: Progress
 ) -> list[CellResult]:
-    """Every cell, in the order of the plan whatever order they finish in."""
-    cells, results = list(plan.cells()), dict[str, CellResult]()
+    cells, results = list(plan.cells()), []
     with progress.task("cells", len(cells)) as task:
+        for cell in cells:
+            results.append(work_here(plan, cell, victim, truth, run.path, leases, progress))
+            task.advance(note=f"{cell.id} {results[-1].status}")
+    return results
 
-        def done(result: CellResult) -> None:
-            results[result.id] = result
-            task.advance(note=f"{result.id} {result.status}")
 
-        if victim is not None:
-            for cell in cells:
-                done(work_here(plan, cell, victim, truth, run.path, progress))
-        else:
-            make_executor(executor).run(plan, cells, run.path, done)
-    return [results[cell.id] for cell in cells]
+def _run_cells(plan: Plan, run: Run, leases: Leases | None, executor: Executor, progress: Progress) -> list[CellResult]:
+    """Every cell, in the order of the plan whatever order they finish in; finished ones are not run again."""
+    cells = {place(cell): cell for cell in plan.cells()}
+    results = {at: known for at in cells if (known := finished(run.path / at)) is not None}
+    left = [at for at in cells if at not in results]
+    if results:
+        progress.say(f"{len(results)} of {len(cells)} cells are finished already")
+
+    def ended(job: Job, text: str) -> tuple[int, str]:
+        result = results[job.place] = CellResult.model_validate_json(text)
+        return result.spending.queries if result.spending else 0, result.error if result.status == "failed" else ""
+
+    def given_up(job: Job, why: str) -> None:
+        results[job.place] = failed(cells[job.place], why)
+
+    if left:
+        with progress.task("cells", len(left)) as task:
+            jobs = (Job(at, cells[at].model_dump_json()) for at in left)
+            executor.run(_batch(plan, run, leases, len(left)), jobs, Grid(progress, task, ended, given_up))
+    return [results[at] for at in cells]
+
+
+def _batch(plan: Plan, run: Run, leases: Leases | None, cells: int) -> Batch:
+    """How cells run. Those of a remote victim divide its connections among them: no more at once than there are."""
+    at_once = None
+    if is_remote(plan.victim.source):
+        connections = (plan.victim.remote or RemoteSettings()).concurrency
+        at_once = min(cells, connections)
+    common = Common(plan=plan, connections=1 if at_once is None else connections // at_once)
+    return Batch(
+        work,
+        common.model_dump_json(),
+        run.path,
+        needs=() if plan.data is None else (TRUTH,),
+        cpus=plan.threads,
+        gpus=int(plan.device.startswith("cuda")),
+        at_once=at_once,
+        leases=None if leases is None else run.path / _LEASES,
+    )

@@ -8,33 +8,60 @@ from typing import Any
 
 from leakmeter.cells import run_cell
 from leakmeter.compute import computing
+from leakmeter.data.dataset import Dataset
 from leakmeter.evaluation.score import Reference
+from leakmeter.executors.job import Desk
 from leakmeter.opening import load_test, open_victim
+from leakmeter.oracle.leases import Lease, Lessor
 from leakmeter.oracle.ledger import Prices
-from leakmeter.plan import Cell, Plan
+from leakmeter.plan import Cell, Plan, Section
 from leakmeter.progress import SILENT, Progress
 from leakmeter.results import CellResult
 from leakmeter.runs.run import Run
+from leakmeter.victims.http.share import Share, SharedPace, sharing
 from leakmeter.victims.victim import Victim
 
 TRUTH = "truth.safetensors"
+_PATIENCE = 180.0  # seconds; a network folder's server notices a dead machine after 90, as a rule
 
 
-def work(plan_json: str, cell_json: str, folder: str) -> str:
-    """Runs one cell of a plan in `folder`; text in, text out, so that any process or machine can be asked."""
-    plan, cell = Plan.model_validate_json(plan_json), Cell.model_validate_json(cell_json)
+class Common(Section):
+    """What all cells of an audit share."""
+
+    plan: Plan
+    connections: int = 1
+    """How many requests each may have under way at a remote victim."""
+
+
+def work(common: str, text: str, desk: Desk) -> str:
+    """Runs one cell; text in, text out, so that any process or machine can be asked."""
+    plan, cell = Common.model_validate_json(common).plan, Cell.model_validate_json(text)
     with computing(plan.threads):
-        victim, truth = _opened(plan_json, folder)
-        return work_here(plan, cell, victim, truth, Path(folder)).model_dump_json()
+        victim, test = _opened(common, desk.lessor)
+        truth = None if test is None else Reference.load(desk.folder / TRUTH, test, victim.spec)
+        return work_here(plan, cell, victim, truth, desk.folder, desk.lessor).model_dump_json()
 
 
 def work_here(
-    plan: Plan, cell: Cell, victim: Victim, truth: Reference | None, folder: Path, progress: Progress = SILENT
+    plan: Plan,
+    cell: Cell,
+    victim: Victim,
+    truth: Reference | None,
+    folder: Path,
+    lessor: Lessor | None = None,
+    progress: Progress = SILENT,
 ) -> CellResult:
     """Runs one cell in this process."""
-    run = Run.enter(folder / "cells" / cell.id, cell.model_dump(mode="json"))
-    with run.held():
-        return run_cell(cell, victim, truth, run, **settings(plan), progress=progress)
+    run = Run.enter(folder / place(cell), cell.model_dump(mode="json"))
+    # Before the lock: should an earlier worker still live, it is stopped by this at its next question, and lets go.
+    lease = None if lessor is None else Lease(lessor, cell.id)
+    with run.held(_PATIENCE):
+        return run_cell(cell, victim, truth, run, **settings(plan), lease=lease, progress=progress)
+
+
+def place(cell: Cell) -> str:
+    """Where in an audit's folder the cell has its own."""
+    return f"cells/{cell.id}"
 
 
 def settings(plan: Plan) -> dict[str, Any]:
@@ -49,9 +76,8 @@ def failed(cell: Cell, why: str) -> CellResult:
 
 
 @lru_cache(maxsize=1)
-def _opened(plan_json: str, folder: str) -> tuple[Victim, Reference | None]:
-    plan = Plan.model_validate_json(plan_json)
-    test = load_test(plan)
-    victim = open_victim(plan, test)
-    path = Path(folder) / TRUTH
-    return victim, None if test is None else Reference.load(path, test, victim.spec)
+def _opened(common: str, lessor: Lessor | None) -> tuple[Victim, Dataset | None]:
+    shared = Common.model_validate_json(common)
+    test = load_test(shared.plan)
+    with sharing(None if lessor is None else Share(SharedPace(lessor), shared.connections)):
+        return open_victim(shared.plan, test), test

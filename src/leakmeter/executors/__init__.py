@@ -1,28 +1,20 @@
-"""Where cells run: each executor takes the same work and gives the same results."""
+"""Where jobs run: each executor takes the same jobs and gives the same results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Protocol
-
 from leakmeter.errors import UsageError
-from leakmeter.plan import Cell, Plan
-from leakmeter.results import CellResult
-
-
-class Executor(Protocol):
-    """Runs every cell once, in any order and any place that shares `folder`."""
-
-    def run(self, plan: Plan, cells: Sequence[Cell], folder: Path, done: Callable[[CellResult], None]) -> None:
-        """Calls `done` with each result as it comes; a cell that cannot finish comes back as failed."""
+from leakmeter.executors.job import Executor
 
 
 def make_executor(text: str) -> Executor:
-    """`local` (one process a core) or `local:N`."""
-    kind, _, number = text.partition(":")
-    if kind != "local" or (number and not (number.isdecimal() and int(number) > 0)):
-        raise UsageError(f"expected --executor local or local:N, got '{text}'")
+    """`local` (one process a core), `local:N`, `ray` (RAY_ADDRESS, or a cluster of this machine) or `ray:ADDRESS`."""
+    kind, _, rest = text.partition(":")
+    if kind == "ray":
+        from leakmeter.executors.ray import RayExecutor
+
+        return RayExecutor(rest or None)
+    if kind != "local" or (rest and not (rest.isdecimal() and int(rest) > 0)):
+        raise UsageError(f"expected --executor local, local:N, ray or ray:ADDRESS, got '{text}'")
     from leakmeter.executors.local import LocalExecutor
 
-    return LocalExecutor(int(number) if number else None)
+    return LocalExecutor(int(rest) if rest else None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,12 +57,20 @@ class Prices:
 
 
 class Ledger:
-    """Counts queries by account and enforces the attack's budget. Without a path it lives in memory."""
+    """Counts queries by account and enforces the attack's budget. Without a path it lives in memory.
 
-    def __init__(self, path: Path | None = None, *, budget: int | None = None) -> None:
+    Args:
+        path: the file.
+        budget: the most queries on the attack's account; None: no limit.
+        lease: takes each question's account and rows from limits shared with others, before they are entered.
+    """
+
+    def __init__(
+        self, path: Path | None = None, *, budget: int | None = None, lease: Callable[[str, int], None] | None = None
+    ) -> None:
         if budget is not None and budget < 0:
             raise UsageError(f"expected a budget of at least 0 queries, got {budget}")
-        self.path, self.budget = path, budget
+        self.path, self.budget, self._lease = path, budget, lease
         self._lock = threading.Lock()
         with self._told():
             self._db = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None, timeout=60)
@@ -81,10 +89,19 @@ class Ledger:
             )
             if spent.rowcount == 0:
                 raise BudgetExhausted(rows, self._remaining(account))
-            now = time.time()
-            insert = "INSERT INTO asks (account, queries, at) VALUES (?, ?, ?)"
-            ids = [self._db.execute(insert, (account, size, now)).lastrowid for size in sizes]
-        return [int(i) for i in ids if i is not None]
+            ids = self._enter(account, sizes)
+            if self._lease is not None:  # last: what is taken from there cannot be given back
+                self._lease(account, rows)
+        return ids
+
+    def catch_up(self, account: str, rows: int) -> None:
+        """Enters what is missing to `rows`: a process now dead took them, may have asked them, and left no record."""
+        with self._transaction():
+            lost = rows - self._db.execute("SELECT queries FROM accounts WHERE name = ?", (account,)).fetchone()[0]
+            if lost > 0:
+                self._db.execute("UPDATE accounts SET queries = queries + ? WHERE name = ?", (lost, account))
+                ids = self._enter(account, [lost])
+                self._db.execute("UPDATE asks SET unconfirmed = 1 WHERE id = ?", ids)
 
     def note_cached(self, account: str, rows: int) -> None:
         """Rows that the client's cache answered."""
@@ -153,6 +170,12 @@ class Ledger:
         pieces = "SELECT account, SUM(queries) FROM asks GROUP BY account ORDER BY account"
         if self._db.execute(totals).fetchall() != self._db.execute(pieces).fetchall():
             raise sqlite3.DatabaseError("its totals are not the sums of its pieces")
+
+    def _enter(self, account: str, sizes: list[int]) -> list[int]:
+        now = time.time()
+        insert = "INSERT INTO asks (account, queries, at) VALUES (?, ?, ?)"
+        ids = [self._db.execute(insert, (account, size, now)).lastrowid for size in sizes]
+        return [int(i) for i in ids if i is not None]
 
     def _remaining(self, account: str) -> int:
         row = self._db.execute("SELECT budget - queries FROM accounts WHERE name = ?", (account,)).fetchone()

@@ -5,17 +5,19 @@ from __future__ import annotations
 import fcntl
 import json
 import platform
+import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import tomli_w
 
 from leakmeter import __version__
 from leakmeter.errors import UsageError
+from leakmeter.oracle.leases import Lease
 from leakmeter.oracle.ledger import Ledger
 from leakmeter.oracle.log import AnswerLog
 from leakmeter.runs.checkpoint import DiskCheckpoint
@@ -61,9 +63,12 @@ class Run:
             raise UsageError(f"cannot resume {path} with another plan: {'; '.join(changes)}; start a new run instead")
         return run
 
-    def ledger(self, budget: int | None) -> Ledger:
-        """The ledger of this run."""
-        return Ledger(self.path / "ledger.sqlite", budget=budget)
+    def ledger(self, budget: int | None, lease: Lease | None = None) -> Ledger:
+        """The ledger of this run. Whatever was leased for it is in it, also what a dead worker left no record of."""
+        ledger = Ledger(self.path / "ledger.sqlite", budget=budget, lease=None if lease is None else lease.take)
+        for account, rows in ({} if lease is None else lease.taken()).items():
+            ledger.catch_up(account, rows)
+        return ledger
 
     def answers(self) -> AnswerLog:
         """The replay log of this run."""
@@ -79,16 +84,38 @@ class Run:
             log.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {line}\n")
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keeps other processes out of this folder for the length of a `with` block."""
+    def held(self, patience: float = 0.0) -> Iterator[None]:
+        """Keeps other processes out of this folder for the length of a `with` block.
+
+        A process that holds it already is waited for as long as `patience` says: one that dies on another machine
+        keeps a lock on a network folder until the server notices.
+        """
         with told(self.path):
             lock = (self.path / "lock").open("w")
+        end = time.monotonic() + patience
         with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise UsageError(f"another process is working in {self.path}; wait for it or stop it") from error
+            while not _locks(lock):
+                if time.monotonic() >= end:
+                    raise UsageError(f"another process is working in {self.path}; wait for it or stop it")
+                time.sleep(0.2)
             yield
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process holds this folder. If one on another machine does, both see one folder, and its locks work."""
+    try:
+        with (path / "lock").open("r+") as lock:
+            return not _locks(lock)
+    except OSError:
+        return False
+
+
+def _locks(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def fresh_path(out: Path, name: str) -> Path:

@@ -19,6 +19,7 @@ from leakmeter.victims.http.client import BadAnswer, Client
 from leakmeter.victims.http.pace import Abandoned
 from leakmeter.victims.http.protocol import open_model
 from leakmeter.victims.http.settings import RemoteSettings
+from leakmeter.victims.http.share import current_share
 from leakmeter.victims.http.template import Template, read_description
 from leakmeter.victims.spec import VictimSpec, from_array
 from leakmeter.victims.victim import Victim
@@ -76,7 +77,9 @@ class RemoteVictim(Victim):
         self._rows = min(rows, self._speech.rows or rows)
         self.batch = self._rows * settings.concurrency * _ROUNDS
         self.authorized_by = settings.authorized_by
-        self._pool = ThreadPoolExecutor(settings.concurrency, "leakmeter-http")
+        share = current_share()  # fewer connections, but the same pieces: their ids seed whatever noise a defense adds
+        connections = settings.concurrency if share is None else share.connections
+        self._pool = ThreadPoolExecutor(connections, "leakmeter-http")
 
     def close(self) -> None:
         """Closes its connections."""

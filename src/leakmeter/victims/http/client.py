@@ -20,6 +20,7 @@ from leakmeter.victims.http.address import check_address, proxy_for, without_que
 from leakmeter.victims.http.key import with_key
 from leakmeter.victims.http.pace import Pace, backoff, retry_after
 from leakmeter.victims.http.settings import RemoteSettings
+from leakmeter.victims.http.share import current_share
 
 if TYPE_CHECKING:
     import httpx
@@ -72,7 +73,8 @@ class Client:
             raise missing_extra("httpx", "http") from error
         local = check_address(url, settings.authorized_by)
         self.where = without_query(url)
-        self._settings, self._pace = settings, Pace(settings.rps)
+        share = current_share()
+        self._settings, self._pace = settings, Pace(settings.rps) if share is None else share.pace
         self._headers = httpx.Headers(with_key(_HEADERS | dict(headers or {}), settings.key_env))
         self._timeouts = {"timeout": httpx.Timeout(settings.timeout).as_dict()}
         # A bare transport: no cookies, and no redirects, which would carry the key to a host nobody authorised.
