@@ -19,7 +19,7 @@ from leakmeter.studies.milli_table import (
 from leakmeter.studies.settings import Settings
 
 PANELS = [
-    Panel("mnist", "milli-conv", "milli-conv", most={GRADIENTS: 1_000, SMOOTHGRAD: 100, MEMBERSHIP: 1_000}),
+    Panel("mnist", "milli-conv", "milli-conv", most={GRADIENTS: 100, SMOOTHGRAD: 10, MEMBERSHIP: 1_000}),
     Panel("mnist", "linear", "linear", most={GRADIENTS: 100, SMOOTHGRAD: 10}),
     Panel("mnist", "mlp", "mlp", most={GRADIENTS: 1_000, SMOOTHGRAD: 100}),
     Panel("cifar10", "milli-conv", "milli-conv", most=GPU_ONLY),
