@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from leakmeter.extraction.base import extract
+from leakmeter.extraction.base import Job, extract
 from leakmeter.extraction.dfme import Dfme, forward_difference, kl_rows, l1_rows
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
@@ -86,6 +86,43 @@ def test_the_same_seed_gives_the_same_copy() -> None:
     first, second = (extract("dfme", make_oracle(200), seed=4, **SMALL).substitute for _ in range(2))
     for a, b in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+class Viewing(nn.Module):
+    """Convolves, then reshapes with `view`, which fails on channels that lie side by side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.dense = nn.Conv2d(3, 4, 3), nn.Linear(4 * 36, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.dense(self.conv(x).view(len(x), -1))
+
+
+def test_victim_and_student_may_reshape_with_view() -> None:
+    victim = load_victim(Viewing(), input_shape=(3, 8, 8), low=0.0, high=1.0, classes=3, outputs="logits")
+    options = {**SMALL, "student": "tests.extraction.test_dfme:Viewing"}
+    result = extract("dfme", Oracle(victim, budget=2 * Dfme(**options).turn), **options)
+    assert isinstance(result.substitute, Viewing)
+
+
+def test_a_turn_asks_once_for_each_gradient_and_once_for_all_student_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    attack = Dfme(generator_steps=2, directions=3, student_steps=4, replays=2, **SMALL)
+    oracle, sizes = make_oracle(attack.turn), []
+    query = oracle.query
+    monkeypatch.setattr(oracle, "query", lambda x: sizes.append(len(x)) or query(x))
+    attack.run(oracle, Job(0, torch.device("cpu"), stops=(attack.turn,)))
+    assert sizes == [8 * 4, 8 * 4, 8 * 4]
+
+
+def test_student_batches_are_normalised_one_by_one_as_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    attack = Dfme(generator_steps=0, student_steps=3, **SMALL)
+    oracle, asked = make_oracle(attack.turn), []
+    query = oracle.query
+    monkeypatch.setattr(oracle, "query", lambda x: asked.append(x) or query(x))
+    attack.run(oracle, Job(0, torch.device("cpu"), stops=(attack.turn,)))
+    for batch in asked[0].atanh().split(attack.batch):  # in [-1, 1] an image is the tanh of what the last norm gives
+        assert batch.mean() == pytest.approx(0, abs=1e-4)
 
 
 class TestLemmas:

@@ -2,6 +2,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -82,6 +83,26 @@ def test_dfme_follows_the_papers_layers() -> None:
     image = draw(generator, n=64)
     torch.testing.assert_close(image.mean((0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(image.var((0, 2, 3), correction=0), torch.ones(3), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_dfme_equals_the_papers_network_written_down_in_values_and_gradients(layout: torch.memory_format) -> None:
+    generator = make_generator("dfme", (3, 12, 12), seed=1, width=4).double().to(memory_format=layout)
+    z = torch.randn(6, generator.latent, generator=stream(0), dtype=torch.float64)
+
+    def written_down() -> Tensor:
+        x = F.interpolate(generator.start(z), scale_factor=2)
+        x = F.leaky_relu(generator.middle[0](generator.halved(x)), 0.2)
+        x = generator.whole(F.interpolate(x, scale_factor=2))
+        bn, _, conv, last = generator.end
+        return last(conv(F.leaky_relu(bn(x), 0.2)))
+
+    weights = torch.randn(6, 3, 12, 12, generator=stream(1), dtype=torch.float64)
+    plain, ours = written_down(), generator(z)
+    torch.testing.assert_close(ours, plain)
+    gradients = [torch.autograd.grad((image * weights).sum(), generator.parameters()) for image in (ours, plain)]
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-8, rtol=1e-6)
 
 
 def test_dast_follows_the_papers_layers() -> None:

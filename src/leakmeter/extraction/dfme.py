@@ -19,6 +19,7 @@ from leakmeter.extraction.memory import Memory
 from leakmeter.extraction.targets import answered_logits
 from leakmeter.models import make_generator
 from leakmeter.models.generators.base import Generator
+from leakmeter.models.layout import prefer_channels_last
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive, stream
 from leakmeter.training.loop import private_randomness
@@ -69,9 +70,13 @@ class Dfme(Attack):
     def optimizer(self, student: nn.Module) -> torch.optim.Optimizer:
         """The student's."""
         if self.student_optimizer == "adam":
-            return torch.optim.Adam(student.parameters(), lr=self.student_lr)
+            return torch.optim.Adam(student.parameters(), lr=self.student_lr, fused=True)
         return torch.optim.SGD(
-            student.parameters(), lr=self.student_lr, momentum=self.momentum, weight_decay=self.weight_decay
+            student.parameters(),
+            lr=self.student_lr,
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+            fused=True,
         )
 
     @property
@@ -86,10 +91,11 @@ class _Duel:
     def __init__(self, attack: Dfme, student: nn.Module, generator: Generator, oracle: Oracle, job: Job) -> None:
         self.attack, self.student, self.generator = attack, student, generator
         generator.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        prefer_channels_last(student, torch.zeros(1, *oracle.spec.input_shape, device=job.device))
         self.draws = stream(job.seed, "dfme", device=job.device)
         self.row_loss = ROW_LOSSES[attack.loss]
         self.student_optimizer = attack.optimizer(student)
-        self.generator_optimizer = torch.optim.Adam(generator.parameters(), lr=attack.generator_lr)
+        self.generator_optimizer = torch.optim.Adam(generator.parameters(), lr=attack.generator_lr, fused=True)
         self.memory = Memory(attack.memory)
         parts: dict[str, Part] = {
             "student": student,
@@ -129,7 +135,7 @@ class _Duel:
 
     @torch.no_grad()
     def _disagreement(self, images: Tensor) -> Tensor:
-        x = self.generator.to_box(images)
+        x = self._queries(images)
         target = answered_logits(self.game.ask(x)).to(x)
         self.student.eval()
         loss = self.row_loss(self.student(x), target)
@@ -137,12 +143,16 @@ class _Duel:
         return loss
 
     def _student_steps(self) -> None:
-        """The generator stands still, so the batches of all steps are drawn and asked together."""
+        """The generator stands still, so the batches of all steps are asked together.
+
+        Each is generated alone: batch normalisation sees what the published loop shows it, and small arrays are faster.
+        """
         with torch.no_grad():
-            x = self.generator.to_box(self.generator(self._noise(self.attack.batch * self.attack.student_steps)))
+            images = [self.generator(self._noise(self.attack.batch)) for _ in range(self.attack.student_steps)]
+        x = self._queries(torch.cat(images))
         target = answered_logits(self.game.ask(x, self.student)).to(x)
-        for rows in torch.arange(len(x), device=x.device).chunk(self.attack.student_steps):
-            self._imitate(x[rows], target[rows])
+        for batch in zip(*(torch.split(rows, self.attack.batch) for rows in (x, target)), strict=True):
+            self._imitate(*batch)
         if self.attack.replays:
             self.memory.add(x, target)
             for _ in range(self.attack.replays):
@@ -152,6 +162,10 @@ class _Duel:
         self.student_optimizer.zero_grad(set_to_none=True)
         self.row_loss(self.student(x), target).mean().backward()  # type: ignore[no-untyped-call]
         self.student_optimizer.step()
+
+    def _queries(self, images: Tensor) -> Tensor:
+        # in the plain layout: a victim or a student may reshape with `view`
+        return self.generator.to_box(images).contiguous()
 
     def _noise(self, n: int) -> Tensor:
         return self.generator.noise(n, self.draws)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor, nn
 
 from leakmeter.models.generators.base import Generator
@@ -33,17 +34,19 @@ class DfmeGenerator(Generator):
             nn.BatchNorm2d(2 * width),
         )
         self.halved = nn.Conv2d(2 * width, 2 * width, 3, padding=1)
-        self.middle = nn.Sequential(nn.BatchNorm2d(2 * width), nn.LeakyReLU(0.2))
+        self.middle = nn.Sequential(nn.BatchNorm2d(2 * width), nn.LeakyReLU(0.2, inplace=True))
         self.whole = nn.Conv2d(2 * width, width, 3, padding=1)
         self.end = nn.Sequential(
             nn.BatchNorm2d(width),
-            nn.LeakyReLU(0.2),
+            nn.LeakyReLU(0.2, inplace=True),
             nn.Conv2d(width, channels, 3, padding=1),
             nn.BatchNorm2d(channels, affine=False),
         )
 
     def forward(self, z: Tensor) -> Tensor:
         """Noise `[N, latent]` to images before tanh."""
-        x = self.middle(enlarged_conv(self.halved, self.start(z), self.half_sides))
+        # the dense layer gives plain rows; all that follows is much faster with the channels of a pixel side by side
+        x = self.start(z).contiguous(memory_format=torch.channels_last)
+        x = self.middle(enlarged_conv(self.halved, x, self.half_sides))
         image: Tensor = self.end(enlarged_conv(self.whole, x, self.sides))
         return image
