@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 Piece = tuple[str, bytes]
 """A file's path within the folder, and what comes next in it."""
 _SIZE = 4 << 20
+_TRIES = 3
 _LEDGER = "ledger.sqlite"
 
 
@@ -29,10 +31,20 @@ def pieces(folder: Path, names: tuple[str, ...] | None = None) -> Iterator[Piece
                 yield name, more
 
 
-def snapshot(folder: Path, copy: Path) -> bool:
-    """Copies a folder that a job may be writing to; False: it wrote checkpoints meanwhile, so the copy is worthless."""
+def packed(folder: Path) -> Iterator[Piece]:
+    """The pieces of a folder that a job may be writing to, as it was at one moment; none if it never held still."""
+    with tempfile.TemporaryDirectory(prefix="leakmeter-") as name:
+        for attempt in range(_TRIES):
+            copy = Path(name) / str(attempt)
+            if _snapshot(folder, copy):
+                yield from pieces(copy)
+                return
+            shutil.rmtree(copy, ignore_errors=True)
+
+
+def _snapshot(folder: Path, copy: Path) -> bool:
+    """Copies the folder; False: a checkpoint was written meanwhile, so the copy may not hang together."""
     before = _stamps(folder)
-    copy.mkdir(parents=True)
     try:
         for path in _files(folder):
             place = copy / path.relative_to(folder)
@@ -66,6 +78,7 @@ class Arrival:
 
     def finish(self) -> None:
         """The whole parcel takes the folder's place."""
+        shutil.rmtree(self._old, ignore_errors=True)
         if self._folder.exists():
             self._folder.rename(self._old)
         self._draft.rename(self._folder)

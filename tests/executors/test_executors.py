@@ -15,24 +15,6 @@ import torch
 import leakmeter as lm
 from leakmeter.executors import make_executor
 
-NET = """
-import os
-import torch
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.net = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
-
-    def forward(self, x):
-        in_worker = os.getppid() != int(os.environ["TEST"])
-        if os.environ.get("DIE_ONCE") and in_worker and len(x) > 4 and not os.path.exists("died"):
-            open("died", "w").close()
-            os.kill(os.getpid(), 9)
-        return self.net(x)
-"""
 PLAN = {
     "victim": {"source": "net.py:Net"},
     "data": {"name": "digits", "limit": 150},
@@ -44,27 +26,22 @@ PLAN = {
 }
 
 
-@pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "net.py").write_text(NET)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TEST", str(os.getppid()))
-    return tmp_path
-
-
 def weights(run: Path) -> list[dict[str, torch.Tensor]]:
     return [safetensors.torch.load(path.read_bytes()) for path in sorted(run.glob("cells/*/substitute.safetensors"))]
 
 
-def test_pool_gives_the_bits_of_one_process_even_when_a_worker_dies(shop: Path, monkeypatch) -> None:
+@pytest.mark.parametrize("executor", ["local:2", "ray"])
+def test_cells_give_the_bits_of_one_process_even_when_a_worker_dies(shop: Path, executor: str, request) -> None:
+    if executor == "ray":
+        request.getfixturevalue("cluster")
     victim = lm.load_victim("net.py:Net", input_shape=(1, 8, 8), low=0.0, high=1.0)
     here = lm.audit({**PLAN, "name": "here"}, victim=victim, out="runs")
-    monkeypatch.setenv("DIE_ONCE", "1")
-    pool = lm.audit({**PLAN, "name": "pool"}, out="runs", executor="local:2")
+    (shop / "die-once").touch()
+    there = lm.audit({**PLAN, "name": "there"}, out="runs", executor=executor)
     assert (shop / "died").exists()
-    assert [cell.curve for cell in here.cells] == [cell.curve for cell in pool.cells]
-    assert [cell.spending for cell in here.cells] == [cell.spending for cell in pool.cells]
-    one, two = (weights(next(shop.glob(f"runs/*-{name}"))) for name in ("here", "pool"))
+    assert [cell.curve for cell in here.cells] == [cell.curve for cell in there.cells]
+    assert [cell.spending for cell in here.cells] == [cell.spending for cell in there.cells]
+    one, two = (weights(next(shop.glob(f"runs/*-{name}"))) for name in ("here", "there"))
     assert len(one) == 2
     for left, right in zip(one, two, strict=True):
         assert all(torch.equal(left[key], right[key]) for key in left)
@@ -105,7 +82,7 @@ def wait_for(condition, seconds: float = 90) -> None:
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize("text", ["locl", "local:0", "local:x"])
+@pytest.mark.parametrize("text", ["locl", "local:0", "local:x", "rray"])
 def test_unknown_executors_are_refused(text: str) -> None:
     with pytest.raises(lm.UsageError, match="expected --executor"):
         make_executor(text)

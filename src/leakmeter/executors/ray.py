@@ -1,0 +1,206 @@
+"""Jobs on a Ray cluster (extra `[ray]`).
+
+A worker that sees the driver's folder works in it. One that does not works in a folder of its own, from which the whole
+job comes back through Ray's object store, a few megabytes at a time, every now and then while it runs and once when it
+is done; each time the driver keeps it only when it is whole.
+
+A worker or a machine that dies costs the work since the job's last checkpoint, and no answer that was paid for. Without
+a shared folder it costs the work since the last parcel: what was asked since then is asked again, and, where the model
+is remote, counted twice, as it was asked twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leakmeter.errors import UsageError, missing_extra
+from leakmeter.executors.errand import Ended, Started, Whole, Word, run_errand
+from leakmeter.executors.job import TRIES, Batch, Job, Watch, why
+from leakmeter.oracle.leases import Lessor
+from leakmeter.runs.parcel import Arrival, packed, pieces, settle
+from leakmeter.victims.victim import first_line
+
+try:
+    import ray
+    from ray.exceptions import RayError, RayTaskError
+
+    from leakmeter.executors.ray_lessor import keep
+except ImportError as error:
+    raise missing_extra("ray", "ray") from error
+
+_PIECES_AHEAD = 4  # that a worker may have sent and the driver not yet taken
+_SPARE = 4  # jobs waiting at the cluster beside those that run, so that no worker waits for the driver
+_SECONDS_BETWEEN_LOOKS = 10.0  # at the size of the cluster, which may grow
+
+
+@dataclass
+class _Flight:
+    """A job on the cluster."""
+
+    job: Job
+    sent: list[Any]
+    """References to what it was sent, which must live as long as it may be read."""
+    arrival: Arrival | None = None
+    """What is coming back from a machine that does not share the folder."""
+
+
+class RayExecutor:
+    """Each job is a Ray task that asks for the batch's CPUs and GPUs.
+
+    Args:
+        address: of a running cluster; None: that of RAY_ADDRESS, or a cluster of this machine alone.
+    """
+
+    def __init__(self, address: str | None = None) -> None:
+        self._address = address
+
+    def run(self, batch: Batch, jobs: Iterable[Job], watch: Watch) -> None:
+        """Runs the jobs, few more of them at the cluster at any time than it has room for."""
+        with _connected(self._address):
+            run = _Run(batch, watch)
+            try:
+                run.all(iter(jobs))
+            finally:
+                run.cancel()
+
+
+class _Run:
+    def __init__(self, batch: Batch, watch: Watch) -> None:
+        self._batch, self._watch = batch, watch
+        self._lessor = None if batch.leases is None else keep(batch.leases)
+        self._needs = [ray.put(piece) for piece in pieces(batch.folder, batch.needs)]
+        self._shared = ray.put((batch, Path.cwd()))
+        self._task = ray.remote(_perform).options(
+            num_cpus=batch.cpus,
+            num_gpus=batch.gpus,
+            max_retries=0,  # a job that goes on must be told where from
+            num_returns="streaming",
+            _generator_backpressure_num_objects=_PIECES_AHEAD,
+        )
+        self._flying: dict[Any, _Flight] = {}
+        self._again: deque[Job] = deque()
+        self._deaths: Counter[str] = Counter()
+
+    def all(self, jobs: Iterator[Job]) -> None:
+        """Sends, listens, and sends again, until there is nothing to wait for."""
+        looked, room = float("-inf"), 0
+        while True:
+            if time.monotonic() - looked > _SECONDS_BETWEEN_LOOKS:
+                looked, room = time.monotonic(), self._room()
+            while len(self._flying) < room:
+                job = self._again.popleft() if self._again else next(jobs, None)
+                if job is None:
+                    break
+                self._send(job)
+            if not self._flying:
+                return
+            ready, _ = ray.wait(list(self._flying), num_returns=1, timeout=_SECONDS_BETWEEN_LOOKS, fetch_local=False)
+            for stream in ready:
+                self._hear(stream)
+
+    def cancel(self) -> None:
+        """Ends whatever is still under way: a cluster may outlive us."""
+        for stream in self._flying:
+            ray.cancel(stream, force=True)
+
+    def _room(self) -> int:
+        """How many jobs to have at the cluster."""
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+        asked = {"CPU": self._batch.cpus, "GPU": self._batch.gpus}
+        fits = [min(int(node.get(kind, 0) // n) for kind, n in asked.items() if n) for node in nodes]
+        if max(fits, default=0) == 0:
+            wanted = f"{asked['CPU']} CPUs" + (f" and {asked['GPU']} GPUs" if asked["GPU"] else "")
+            raise UsageError(
+                f"expected a machine in the cluster with {wanted} for a job, got none; use fewer --threads"
+            )
+        room = sum(fits) + _SPARE
+        return room if self._batch.at_once is None else min(room, self._batch.at_once)
+
+    def _send(self, job: Job) -> None:
+        folder = self._batch.folder / job.place
+        settle(folder)
+        sent = [ray.put(piece) for piece in packed(folder)] if folder.exists() else []
+        stream = self._task.remote(self._shared, job, self._lessor, self._needs, sent)
+        self._flying[stream] = _Flight(job, sent)
+
+    def _hear(self, stream: Any) -> None:
+        flight = self._flying[stream]
+        try:
+            message = ray.get(next(stream))
+        except StopIteration:
+            del self._flying[stream]
+        except RayTaskError as error:
+            del self._flying[stream]
+            self._raised(flight.job, error)
+        except RayError as error:
+            del self._flying[stream]
+            self._died(flight.job, error)
+        else:
+            self._take(flight, message)
+
+    def _take(self, flight: _Flight, message: Word) -> None:
+        if isinstance(message, Started):
+            self._watch.started(flight.job, message.where)
+        elif isinstance(message, Ended):
+            self._watch.ended(flight.job, message.text)
+        elif isinstance(message, Whole):
+            if flight.arrival is not None:
+                flight.arrival.finish()
+            flight.arrival = None
+        else:
+            flight.arrival = flight.arrival or Arrival(self._batch.folder / flight.job.place)
+            flight.arrival.add(message)
+
+    def _raised(self, job: Job, error: RayTaskError) -> None:
+        cause = error.cause if isinstance(error.cause, Exception) else error
+        if isinstance(cause, UsageError):
+            raise cause from None
+        self._watch.failed(job, why(cause))
+
+    def _died(self, job: Job, error: RayError) -> None:
+        self._deaths[job.place] += 1
+        if self._deaths[job.place] < TRIES:
+            self._watch.interrupted(job, f"its worker died ({type(error).__name__})")
+            self._again.append(job)
+        else:
+            self._watch.failed(job, f"its worker died {TRIES} times, the last time with {type(error).__name__}")
+
+
+def _perform(
+    shared: tuple[Batch, Path], job: Job, lessor: Lessor | None, needs: list[Any], left: list[Any]
+) -> Iterator[Word]:
+    """The task. What it is sent is fetched piece by piece, and only where the folder is not seen."""
+    batch, here = shared
+    with suppress(OSError):  # on this machine, or a folder all share: the victim's code may lie there
+        os.chdir(here)
+    yield from run_errand(batch, job, lessor, map(ray.get, needs), map(ray.get, left))
+
+
+@contextmanager
+def _connected(address: str | None) -> Iterator[None]:
+    """Joins a cluster, or starts one on this machine that ends with the block; one already joined is left as it is."""
+    if ray.is_initialized():
+        yield
+        return
+    address = address or os.environ.get("RAY_ADDRESS")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # an audit reports to nobody
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    alone: dict[str, Any] = {"num_cpus": len(os.sched_getaffinity(0)), "include_dashboard": False}
+    given = alone if address is None else {"address": address}
+    try:
+        ray.init(**given, log_to_driver=False, logging_level=logging.CRITICAL)
+    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+        where = f"join the Ray cluster at {address}" if address else "start Ray here"
+        raise UsageError(f"cannot {where}: {first_line(error)}") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
