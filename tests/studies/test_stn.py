@@ -75,7 +75,9 @@ def test_no_attack_flips_inside_the_radius_and_they_do_outside():
 
 @pytest.mark.slow
 @pytest.mark.skipif("LEAKMETER_DATA" not in os.environ, reason="needs MNIST below LEAKMETER_DATA")
-@pytest.mark.parametrize("name", ["stn_table1", "stn_fig1", "stn_fig2", "stn_fig3", "stn_boundary", "stn_soundness"])
+@pytest.mark.parametrize(
+    "name", ["stn_table1", "stn_fig1", "stn_fig2", "stn_fig3", "stn_boundary", "stn_cifar10", "stn_soundness"]
+)
 def test_rehearsal(tmp_path, name, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     found = import_module(f"leakmeter.studies.{name}").main(Settings(tmp_path, seeds=1, quick=True))

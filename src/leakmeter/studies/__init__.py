@@ -38,6 +38,7 @@ STUDIES: Registry[Study] = Registry(
         "stn-fig3": "leakmeter.studies.stn_fig3:main",
         "stn-fig4": "leakmeter.studies.stn_fig4:main",
         "stn-boundary": "leakmeter.studies.stn_boundary:main",
+        "stn-cifar10": "leakmeter.studies.stn_cifar10:main",
         "stn-soundness": "leakmeter.studies.stn_soundness:main",
     },
 )

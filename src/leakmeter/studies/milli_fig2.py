@@ -22,7 +22,7 @@ PANELS = [
     Panel("mnist", "milli-conv", "milli-conv", most={GRADIENTS: 100, SMOOTHGRAD: 10, MEMBERSHIP: 1_000}),
     Panel("mnist", "linear", "linear", most={GRADIENTS: 100, SMOOTHGRAD: 10}),
     Panel("mnist", "mlp", "mlp", most={GRADIENTS: 1_000, SMOOTHGRAD: 100}),
-    Panel("cifar10", "milli-conv", "milli-conv", most=GPU_ONLY),
+    Panel("cifar10", "milli-conv", "milli-conv", most={GRADIENTS: 10, SMOOTHGRAD: 0, MEMBERSHIP: 100}),
     Panel("cifar10", "vgg11", "vgg11", most=GPU_ONLY),
     Panel("cifar10", "resnet18", "resnet18", most=GPU_ONLY),
 ]

@@ -1,4 +1,4 @@
-"""What the studies of STN share: LeNets trained with noise, their votes, and accuracy against radius."""
+"""What the studies of STN share: networks trained with noise, their votes, and accuracy against radius."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from leakmeter.training.loop import Recipe
 
 ALPHA = 0.001
 SIGMAS = (0.5, 0.7, 1.0)
+MODELS = {"mnist": "lenet", "cifar10": "small-conv"}
 NOISY = ("gaussian", "stability")
 RECIPE = Recipe(epochs=20, batch=128, lr=3e-3, schedule="cosine")
 ADVERSARIAL = Recipe(epochs=5, batch=128, lr=2e-3, schedule="cyclic")
@@ -28,20 +29,22 @@ ADVERSARIAL = Recipe(epochs=5, batch=128, lr=2e-3, schedule="cyclic")
 _REHEARSAL = Recipe(steps=100, batch=128, lr=2e-3, schedule="cyclic")
 
 
-def smoothed(settings: Settings, technique: str, sigma: float = 0.0, *, seed: int = 0) -> nn.Module:
-    """LeNet for MNIST, trained for noise `sigma` where the technique knows noise; kept in the user's cache."""
+def smoothed(
+    settings: Settings, technique: str, sigma: float = 0.0, *, seed: int = 0, data: str = "mnist"
+) -> nn.Module:
+    """A small network trained for noise `sigma` where the technique knows noise; kept in the user's cache."""
     options: dict[str, Any] = {"sigma": sigma} if technique in NOISY else {}
     recipe = _REHEARSAL if settings.quick else ADVERSARIAL if technique in ("madry", "trades") else RECIPE
     where, progress = settings.data_dir, settings.progress
     network = trained(
-        "mnist", "lenet", seed=seed, technique=technique, recipe=recipe, data_dir=where, progress=progress, **options
+        data, MODELS[data], seed=seed, technique=technique, recipe=recipe, data_dir=where, progress=progress, **options
     )
     return network.to(settings.device)
 
 
-def images(settings: Settings, count: int) -> tuple[Tensor, Tensor]:
+def images(settings: Settings, count: int, data: str = "mnist") -> tuple[Tensor, Tensor]:
     """Every so-manieth image of the test split, and its class."""
-    x, y = load("mnist", "test", settings.data_dir).labelled()
+    x, y = load(data, "test", settings.data_dir).labelled()
     step = len(x) // count
     return x[::step][:count], y[::step][:count]
 
@@ -84,9 +87,9 @@ def _under(certificate: Certificate, y: Tensor, radii: Sequence[float]) -> dict[
     }
 
 
-def clean_accuracy(settings: Settings, network: nn.Module) -> float:
+def clean_accuracy(settings: Settings, network: nn.Module, data: str = "mnist") -> float:
     """The accuracy of the network itself, without noise, on the whole test split."""
-    x, y = load("mnist", "test", settings.data_dir).labelled()
+    x, y = load(data, "test", settings.data_dir).labelled()
     with torch.inference_mode():
         labels = [network(x[at : at + 500]).argmax(1) for at in range(0, len(x), 500)]
     return float((torch.cat(labels) == y).double().mean())
