@@ -109,3 +109,10 @@ def test_peak_memory_does_not_grow_with_n():
     )
     # Holding every noisy copy would take 20,000 × 784 × 4 bytes = 63 MB for each input.
     assert many - few < 10_000
+
+
+def test_networks_with_batch_normalisation_are_told_apart_by_every_number():
+    normalised, other = (nn.Sequential(network(), nn.BatchNorm1d(3)) for _ in range(2))
+    assert counts_file.fingerprint(normalised, X) == counts_file.fingerprint(other, X)
+    other[1].num_batches_tracked += 1
+    assert counts_file.fingerprint(normalised, X) != counts_file.fingerprint(other, X)

@@ -86,5 +86,5 @@ def fingerprint(*parts: object) -> str:
         for tensor in part.state_dict().values() if isinstance(part, nn.Module) else [part]:
             if isinstance(tensor, Tensor):
                 digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
-                digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+                digest.update(tensor.detach().cpu().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
