@@ -8,8 +8,11 @@ from typing import Any
 
 import torch
 
+from leakmeter.certificates.shards import cast_votes
 from leakmeter.certificates.smoothing import Certificate, certify
+from leakmeter.compute import computing
 from leakmeter.errors import UsageError
+from leakmeter.executors import make_executor
 from leakmeter.opening import load_test, open_victim
 from leakmeter.plan import make_plan
 from leakmeter.progress import SILENT, Progress
@@ -18,11 +21,17 @@ from leakmeter.runs.run import Run, environment, fresh_path
 
 
 def certify_to_run(
-    plan: dict[str, Any], asked: dict[str, Any], out: Path, resume: Path | None, progress: Progress = SILENT
+    plan: dict[str, Any],
+    asked: dict[str, Any],
+    out: Path,
+    resume: Path | None,
+    progress: Progress = SILENT,
+    executor: str | None = None,
 ) -> list[str]:
     """Certifies the test inputs, writes `certificate.json`, and returns what to print.
 
-    A resumed certification takes everything from its folder; nothing may be changed on the way.
+    A resumed certification takes everything from its folder; nothing may be changed on the way but the executor: where
+    the votes are cast, None for this process, makes no difference to them.
     """
     content = Run.open(resume).plan if resume else {"plan": plan, "asked": _stated(asked)}
     plan, asked = content["plan"], content["asked"]
@@ -33,9 +42,12 @@ def certify_to_run(
     victim = open_victim(checked, test)
     x, y = test.labelled()
     run = Run.enter(resume or fresh_path(out, "certify"), content)
-    with run.held():
-        model = victim.white_box
-        certificate = certify(model, x.to(checked.device), **asked, path=run.path / "counts", progress=progress)
+    with run.held(), computing(checked.threads):
+        model, counts = victim.white_box, run.path / "counts"
+        x = x.to(checked.device)
+        if executor is not None:
+            cast_votes(checked, asked, model, x, counts, make_executor(executor), progress)
+        certificate = certify(model, x, **asked, path=counts, progress=progress)
         record = {"plan": plan, "asked": asked, "environment": environment(), **_summary(certificate, y)}
         write_atomic(run.path / "certificate.json", json.dumps(record, indent=1).encode())
     return [*_lines(record), str(run.path)]

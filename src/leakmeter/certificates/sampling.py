@@ -1,7 +1,8 @@
 """Votes under noise: one queue of examples keeps every batch full, and memory does not grow with the samples.
 
 Each example draws from its own generator in chunks of a fixed size, so its votes are the same whatever the batch size
-and whichever examples share its batches (but for ties at the last digit of a forward pass).
+and whichever examples share its batches (but for ties at the last digit of a forward pass). Examples share batches only
+within a block of them, so that whole blocks can be sampled anywhere, and then not even a tie can differ.
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ class Sampling:
     seed: int = 0
     batch: int = 250
 
+    @property
+    def block(self) -> int:
+        """How many examples share batches: few, to be shared out, but enough to fill batches when some stop early."""
+        return 10 if self.stop is None else 50
+
     def __post_init__(self) -> None:
         if not self.sigma > 0:
             raise UsageError(f"expected sigma above 0, got {self.sigma}")
@@ -48,26 +54,29 @@ def collect(
     x: Tensor,
     sampling: Sampling,
     *,
+    first: int = 0,
     file: CountsFile | None = None,
     progress: Progress = SILENT,
     title: str = "certifying",
 ) -> Tally:
-    """The votes of every row of `x`; what `file` holds already is not drawn again."""
+    """The votes of every row of `x`, which begins with example `first`; what `file` holds is not drawn again."""
     if len(x) == 0:
         raise UsageError("expected at least one input, got none")
     with evaluating(model), progress.task(title, len(x)) as task:
-        noisy = _NoisyBatch(model, x.detach(), sampling)
+        noisy = _NoisyBatch(model, x.detach(), sampling, first)
         tally = (file.load() if file else None) or Tally.empty(len(x), noisy.classes)
         task.advance(int(tally.done.sum()))
-        queue = _Queue(noisy, (~tally.done).nonzero().flatten().tolist(), sampling)
-        while chunks := queue.fill():
-            for (example, _), votes in zip(chunks, noisy.votes(chunks), strict=True):
-                example.add(votes)
-            for example in queue.finished():
-                tally.put(example.index, example.selection, example.counts)
-                task.advance()
-            if file:
-                file.save_if_due(tally)
+        for start in range(0, len(x), sampling.block):
+            waiting = [i for i in range(start, min(start + sampling.block, len(x))) if not tally.done[i]]
+            queue = _Queue(noisy, waiting, sampling)
+            while chunks := queue.fill():
+                for (example, _), votes in zip(chunks, noisy.votes(chunks), strict=True):
+                    example.add(votes)
+                for example in queue.finished():
+                    tally.put(example.index, example.selection, example.counts)
+                    task.advance()
+                if file:
+                    file.save_if_due(tally)
     if file:
         file.save(tally)
     return tally
@@ -153,9 +162,9 @@ class _Queue:
 class _NoisyBatch:
     """One buffer that every batch is drawn into."""
 
-    def __init__(self, model: Classifier, x: Tensor, sampling: Sampling) -> None:
+    def __init__(self, model: Classifier, x: Tensor, sampling: Sampling, first: int) -> None:
         parameter = next(model.parameters(), None) if isinstance(model, nn.Module) else None
-        self.model, self.sampling = model, sampling
+        self.model, self.sampling, self.first = model, sampling, first
         self.device = x.device if parameter is None else parameter.device
         dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
         # Images and weights lie in memory with their channels last: half as fast again on a CPU, and no other result.
@@ -169,7 +178,7 @@ class _NoisyBatch:
 
     def start(self, index: int) -> _Example:
         row = self.x[index].to(self.buffer)
-        generator = stream(self.sampling.seed, "noise", index, device=self.device)
+        generator = stream(self.sampling.seed, "noise", self.first + index, device=self.device)
         return _Example(index, row, self.sampling, generator, self.classes)
 
     @torch.inference_mode()

@@ -93,6 +93,39 @@ class Certificate:
         return float(torch.where(self.labels == y.cpu(), self.radii, 0).mean())
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What `certify` was asked for; its arguments say what each is."""
+
+    sigma: float
+    n: int = 1000
+    alpha: float = 0.001
+    bound: Bound = "tight"
+    n0: int = 100
+    target_radius: float | None = None
+    runner_up: RunnerUp = "rest"
+    seed: int = 0
+    batch: int = 250
+
+    def sampling(self) -> Sampling:
+        """How to draw the votes."""
+        _check(self.bound, self.alpha, self.n, self.n0)
+        stop = None
+        if self.target_radius is not None:
+            stop = _stopping_rule(self.target_radius, self.sigma, self.bound, self.alpha, self.n, self.runner_up)
+        return Sampling(self.sigma, self.n, self.n0, stop, self.seed, self.batch)
+
+    def file(self, path: str | os.PathLike[str], model: Classifier, x: Tensor, first: int = 0) -> CountsFile:
+        """Where the votes on `x`, which begins with example `first`, are kept."""
+        names = ["sigma", "n", "n0", "seed", "target_radius"]
+        if self.target_radius is not None:  # the votes themselves do not depend on these
+            names += ["alpha", "bound"]
+        settings: dict[str, object] = {name: getattr(self, name) for name in names}
+        if first:
+            settings["first"] = first
+        return CountsFile(path, settings | {"model or inputs": fingerprint(model, x)})
+
+
 def certify(
     model: Classifier,
     x: Tensor,
@@ -127,18 +160,9 @@ def certify(
         path: a file that keeps the votes, so that a killed run goes on and a finished one is read back.
         progress: where to show how far it is.
     """
-    _check(bound, alpha, n, n0)
-    stop = None
-    if target_radius is not None:
-        stop = _stopping_rule(target_radius, sigma, bound, alpha, n, runner_up)
-    sampling = Sampling(sigma, n, n0, stop, seed, batch)
-    file = None
-    if path is not None:
-        settings: dict[str, object] = {"sigma": sigma, "n": n, "n0": n0, "seed": seed, "target_radius": target_radius}
-        if stop is not None:  # the votes themselves do not depend on these
-            settings |= {"alpha": alpha, "bound": bound}
-        file = CountsFile(path, settings | {"model or inputs": fingerprint(model, x)})
-    tally = collect(model, x, sampling, file=file, progress=progress)
+    asked = Asked(sigma, n, alpha, bound, n0, target_radius, runner_up, seed, batch)
+    file = None if path is None else asked.file(path, model, x)
+    tally = collect(model, x, asked.sampling(), file=file, progress=progress)
     return _from_votes(
         tally.selection,
         tally.counts,

@@ -28,17 +28,20 @@ def certify(
     resume: options.Resume = None,
     device: options.Device = None,
     threads: options.Threads = None,
+    executor: Annotated[
+        str | None, typer.Option("--executor", help="where: local, local:N, ray or ray:ADDRESS; else in this process")
+    ] = None,
     display: options.Display = None,
 ) -> None:
     """Certifies how far an input can be moved before the smoothed model changes its answer."""
     from leakmeter.certificates.command import certify_to_run
 
-    options.set_threads(threads)
     flags = {
         "victim": options.victim_flags(victim, input_shape, None, None, None, None),
         "data": {"name": data, "dir": data_dir and str(data_dir), "limit": limit},
         "device": device and options.device(device),
+        "threads": threads,
     }
     asked = {"sigma": sigma, "n": n, "alpha": alpha, "bound": bound, "target_radius": target_radius, "seed": seed}
-    for line in certify_to_run(options.given(flags), asked, out, resume, options.display(display)):
+    for line in certify_to_run(options.given(flags), asked, out, resume, options.display(display), executor):
         typer.echo(line)

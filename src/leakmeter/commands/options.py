@@ -38,7 +38,9 @@ Out = Annotated[Path, typer.Option("--out", envvar="LEAKMETER_OUT", help="folder
 Resume = Annotated[Path | None, typer.Option("--resume", help="go on with this run directory")]
 Device = Annotated[str | None, typer.Option("--device", envvar="LEAKMETER_DEVICE", help="auto, cpu or cuda")]
 Threads = Annotated[int | None, typer.Option("--threads", envvar="LEAKMETER_THREADS", help="torch threads")]
-Executor = Annotated[str, typer.Option("--executor", envvar="LEAKMETER_EXECUTOR", help="local or local:N processes")]
+Executor = Annotated[
+    str, typer.Option("--executor", envvar="LEAKMETER_EXECUTOR", help="where: local, local:N, ray or ray:ADDRESS")
+]
 Display = Annotated[str | None, typer.Option("--display", envvar="LEAKMETER_DISPLAY", help="rich, plain or none")]
 
 
