@@ -1,6 +1,6 @@
 """One DFME iteration against a plain port: one forward per direction, channels first, modes toggled at every call.
 
-    python bench/dfme.py [--rounds 5] [--model lenet] [--shape 1,28,28]
+    python bench/dfme.py [--seconds 12] [--model lenet] [--shape 1,28,28]
 
 Both sides do the same work: networks of the same architecture, batch, directions, queries and updates an iteration.
 Three settings: the published one, the one the studies use on LeNet, and that one without its replays. The two sides
@@ -108,16 +108,19 @@ def seconds(step: Callable[[], None]) -> float:
     return time.perf_counter() - start
 
 
-def measure(attack: Dfme, model: str, shape: tuple[int, ...], rounds: int) -> dict[str, float]:
+def measure(attack: Dfme, model: str, shape: tuple[int, ...], least: float) -> dict[str, float]:
     """Median seconds an iteration of both sides, after one that does not count."""
     victim, *students = (make_model(model, shape, 10, seed=seed) for seed in range(3))
     plain = PlainPort(attack, victim, students[0], PlainGenerator(shape, width=attack.width))
     oracle = Oracle(load_victim(victim, input_shape=shape, low=0.0, high=1.0, classes=10, outputs="logits"))
     job = Job(0, torch.device("cpu"), stops=(10**9,))
     ours = _Duel(attack, students[1].train(), make_generator("dfme", shape, width=attack.width), oracle, job)
-    pairs = [(seconds(plain.iteration), seconds(lambda: ours._turn(0.0))) for _ in range(rounds + 1)][1:]
-    port, leakmeter = (median(side) for side in zip(*pairs, strict=True))
+    pairs: list[tuple[float, float]] = []
+    while len(pairs) < 4 or sum(map(sum, pairs)) < least:
+        pairs.append((seconds(plain.iteration), seconds(lambda: ours._turn(0.0))))
+    port, leakmeter = (median(side) for side in zip(*pairs[1:], strict=True))
     return {
+        "rounds": len(pairs) - 1,
         "plain_port_seconds": port,
         "leakmeter_seconds": leakmeter,
         "ratio": port / leakmeter,
@@ -129,14 +132,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shape", default="1,28,28")
     parser.add_argument("--model", default="lenet")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=12.0, help="least time for a setting, at least three rounds")
     options = parser.parse_args()
     shape = tuple(int(side) for side in options.shape.split(","))
     results = {}
     for name, settings in SETTINGS.items():
         attack = Dfme(student=options.model, **settings)
         results[name] = {"batch": attack.batch, "width": attack.width, "replays": attack.replays}
-        results[name] |= measure(attack, options.model, shape, options.rounds)
+        results[name] |= measure(attack, options.model, shape, options.seconds)
         port, ours, ratio = (results[name][key] for key in ("plain_port_seconds", "leakmeter_seconds", "ratio"))
         print(f"{name}: plain port {port:.3f} s, leakmeter {ours:.3f} s an iteration: {ratio:.2f} x", flush=True)
     command = " ".join(f"--{name} {value}" for name, value in vars(options).items())

@@ -99,11 +99,15 @@ class Viewing(nn.Module):
         return self.dense(self.conv(x).view(len(x), -1))
 
 
-def test_victim_and_student_may_reshape_with_view() -> None:
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("dfme", {"batch": 8}), ("codfe", {"noise": 16, "batch": 8, "student_iterations": 1, "generator_iterations": 1})],
+)
+def test_victim_and_student_may_reshape_with_view(name: str, options: dict[str, int]) -> None:
     victim = load_victim(Viewing(), input_shape=(3, 8, 8), low=0.0, high=1.0, classes=3, outputs="logits")
-    options = {**SMALL, "student": "tests.extraction.test_dfme:Viewing"}
-    result = extract("dfme", Oracle(victim, budget=2 * Dfme(**options).turn), **options)
+    result = extract(name, Oracle(victim, budget=112), width=4, student=f"{__name__}:Viewing", **options)
     assert isinstance(result.substitute, Viewing)
+    assert result.ledger.spent() > 0
 
 
 def test_a_turn_asks_once_for_each_gradient_and_once_for_all_student_batches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,7 @@ class _Duel:
 
     @torch.no_grad()
     def _disagreement(self, images: Tensor) -> Tensor:
-        x = self._queries(images)
+        x = self.generator.to_box(images)
         target = answered_logits(self.game.ask(x)).to(x)
         self.student.eval()
         loss = self.row_loss(self.student(x), target)
@@ -149,7 +149,7 @@ class _Duel:
         """
         with torch.no_grad():
             images = [self.generator(self._noise(self.attack.batch)) for _ in range(self.attack.student_steps)]
-        x = self._queries(torch.cat(images))
+        x = self.generator.to_box(torch.cat(images))
         target = answered_logits(self.game.ask(x, self.student)).to(x)
         for batch in zip(*(torch.split(rows, self.attack.batch) for rows in (x, target)), strict=True):
             self._imitate(*batch)
@@ -162,10 +162,6 @@ class _Duel:
         self.student_optimizer.zero_grad(set_to_none=True)
         self.row_loss(self.student(x), target).mean().backward()  # type: ignore[no-untyped-call]
         self.student_optimizer.step()
-
-    def _queries(self, images: Tensor) -> Tensor:
-        # in the plain layout: a victim or a student may reshape with `view`
-        return self.generator.to_box(images).contiguous()
 
     def _noise(self, n: int) -> Tensor:
         return self.generator.noise(n, self.draws)

@@ -49,4 +49,4 @@ class DfmeGenerator(Generator):
         x = self.start(z).contiguous(memory_format=torch.channels_last)
         x = self.middle(enlarged_conv(self.halved, x, self.half_sides))
         image: Tensor = self.end(enlarged_conv(self.whole, x, self.sides))
-        return image
+        return image.contiguous()  # plain again: a victim or a student may reshape with `view`
