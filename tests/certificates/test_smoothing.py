@@ -204,3 +204,15 @@ def test_fewer_certified_at_a_stricter_confidence(model):
     certificate = lm.certify(model, inputs(50), sigma=0.5, n=200)
     radii = [certificate.recompute(alpha=alpha).radii for alpha in (0.1, 0.01, 0.001)]
     assert all((a >= b).all() for a, b in pairwise(radii))
+
+
+def test_a_network_that_reshapes_with_view_is_certified():
+    class Viewing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.dense = nn.Conv2d(3, 4, 3), nn.Linear(4 * 36, 2)
+
+        def forward(self, x):
+            return self.dense(self.conv(x).view(len(x), -1))
+
+    assert len(lm.certify(Viewing(), torch.rand(2, 3, 8, 8), sigma=0.1, n=100).labels) == 2

@@ -236,3 +236,24 @@ def test_private_randomness_is_put_back_even_after_an_error() -> None:
         a = torch.rand(4)
     with private_randomness(3):
         assert torch.equal(a, torch.rand(4))
+
+
+def test_a_network_that_reshapes_with_view_trains_in_the_plain_layout() -> None:
+    class Viewing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.dense = nn.Conv2d(3, 4, 3), nn.Linear(4 * 36, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.dense(self.conv(x).view(len(x), -1))
+
+    x, y = torch.rand(8, 3, 8, 8), torch.arange(8) % 2
+    torch.manual_seed(0)
+    trained = fit(
+        Viewing(),
+        (x, y),
+        lambda model, batch, _: F.cross_entropy(model(batch[0]), batch[1]),
+        Recipe(steps=2, batch=4),
+        seed=0,
+    )
+    assert trained.conv.weight.is_contiguous()

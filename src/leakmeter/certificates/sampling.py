@@ -18,7 +18,7 @@ from leakmeter.certificates.sequential import StoppingRule
 from leakmeter.errors import UsageError, VictimError
 from leakmeter.progress import SILENT, Progress
 from leakmeter.seeds import stream
-from leakmeter.training.loop import evaluating
+from leakmeter.training.loop import evaluating, prefer_channels_last
 
 CHUNK = 50
 Classifier = Callable[[Tensor], Tensor]
@@ -167,14 +167,14 @@ class _NoisyBatch:
         self.model, self.sampling, self.first = model, sampling, first
         self.device = x.device if parameter is None else parameter.device
         dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
-        # Images and weights lie in memory with their channels last: half as fast again on a CPU, and no other result.
-        if x.dim() == 4 and isinstance(model, nn.Module):
-            model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.x = x.movedim(1, -1) if x.dim() == 4 else x
+        # Where it can be, images and weights lie in memory with their channels last: half as fast again on a CPU.
+        first_row = x[:1].to(self.device, dtype)
+        last = x.dim() == 4 and isinstance(model, nn.Module) and prefer_channels_last(model, first_row)
+        self.x = x.movedim(1, -1) if last else x
         self.buffer = torch.empty(sampling.batch, *self.x.shape[1:], device=self.device, dtype=dtype)
-        self.view = self.buffer.movedim(-1, 1) if x.dim() == 4 else self.buffer
+        self.view = self.buffer.movedim(-1, 1) if last else self.buffer
         with torch.inference_mode():
-            self.classes = self._forward(x[:1].to(self.device, dtype)).shape[1]
+            self.classes = self._forward(first_row).shape[1]
 
     def start(self, index: int) -> _Example:
         row = self.x[index].to(self.buffer)

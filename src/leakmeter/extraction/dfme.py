@@ -19,10 +19,9 @@ from leakmeter.extraction.memory import Memory
 from leakmeter.extraction.targets import answered_logits
 from leakmeter.models import make_generator
 from leakmeter.models.generators.base import Generator
-from leakmeter.models.layout import prefer_channels_last
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive, stream
-from leakmeter.training.loop import private_randomness
+from leakmeter.training.loop import prefer_channels_last, private_randomness
 
 
 class Dfme(Attack):

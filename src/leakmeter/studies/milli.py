@@ -71,19 +71,24 @@ class Study:
         self._splits: dict[str, Split] = {}
 
     def run(self, panels: Sequence[Panel], claims: Sequence[Claim]) -> dict[str, Any]:
-        """Measures every missing cell, then writes the table and the figure."""
+        """Measures every missing cell; the table and the figure are written anew after each panel."""
         if self.settings.quick:
             panels = _on_digits(panels)
-        todo = [(panel, arm, n) for panel in panels for arm in VIEWS for n in QUERIES]
-        skipped = [cell for cell in todo if not self._can(*cell)]
-        for panel, arm, n in todo:
-            if (panel, arm, n) not in skipped:
-                for seed in self.settings.numbers:
-                    self.record.cell(_key(panel, arm, n, seed), partial(self._cell, panel, arm, n, seed))
+        for panel in panels:
+            for arm in VIEWS:
+                for n in QUERIES:
+                    if self._can(panel, arm, n):
+                        for seed in self.settings.numbers:
+                            self.record.cell(_key(panel, arm, n, seed), partial(self._cell, panel, arm, n, seed))
+            self._report(panels, claims)
+        return self.record.content
+
+    def _report(self, panels: Sequence[Panel], claims: Sequence[Claim]) -> None:
         measured = {panel.title: self._measured(panel) for panel in panels}
-        draw(measured, self.settings.out / f"{self.name}.png")
-        return self.record.write(
-            not_run=[f"{panel.title}: {arm} at {n:,}" for panel, arm, n in skipped],
+        draw({title: found for title, found in measured.items() if found.any}, self.settings.out / f"{self.name}.png")
+        todo = [(panel, arm, n) for panel in panels for arm in VIEWS for n in QUERIES]
+        self.record.write(
+            not_run=[f"{panel.title}: {arm} at {n:,}" for panel, arm, n in todo if not self._can(panel, arm, n)],
             table=[
                 {"panel": claim.panel, "paper": claim.paper, "measured": claim.measure(measured[claim.panel])}
                 for claim in claims

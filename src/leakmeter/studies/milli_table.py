@@ -25,6 +25,11 @@ class Measured:
     victim: float
     arms: dict[str, dict[int, list[float]]]
 
+    @property
+    def any(self) -> bool:
+        """Whether anything was measured."""
+        return any(self.arms.values())
+
     def curves(self, arm: str) -> list[Curve]:
         """One curve a seed, over the numbers of queries that every seed has."""
         points = self.arms.get(arm, {})
