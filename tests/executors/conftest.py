@@ -1,6 +1,7 @@
 """A shop with a model of its own, and a Ray cluster of this machine that all tests share."""
 
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,7 +40,11 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[None]:
     ray = pytest.importorskip("ray")
-    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0", RAY_DEDUP_LOGS="0")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="critical")
-    yield
-    ray.shutdown()
+    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # else Ray keeps one in the home folder
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in (quiet | own).items():
+            environment.setenv(name, value)
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="critical")
+        yield
+        ray.shutdown()
