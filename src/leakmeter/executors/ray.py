@@ -17,7 +17,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +74,10 @@ class RayExecutor:
 
 class _Run:
     def __init__(self, batch: Batch, watch: Watch) -> None:
+        leases = batch.leases and batch.leases.resolve()  # a worker's current folder is another
+        batch = replace(batch, folder=batch.folder.resolve(), leases=leases)
         self._batch, self._watch = batch, watch
-        self._lessor = None if batch.leases is None else keep(batch.leases)
+        self._lessor = None if leases is None else keep(leases)
         self._needs = [ray.put(piece) for piece in pieces(batch.folder, batch.needs)]
         self._shared = ray.put((batch, Path.cwd()))
         self._task = ray.remote(_perform).options(

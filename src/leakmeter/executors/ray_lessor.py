@@ -62,7 +62,8 @@ class RayLessor:
 
     def _ask(self, method: str, *args: object) -> Any:
         try:
-            return ray.get(getattr(self._actor, method).remote(*args))
+            # Not `ray.get`: a task that waits in it lends its CPUs to others, and has to share them afterwards.
+            return getattr(self._actor, method).remote(*args).future().result()
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
 
