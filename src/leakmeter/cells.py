@@ -90,6 +90,8 @@ def _run(
             undo=undoing(cell.defense, cell.view),
             observer=recorder if cell.detectors else None,
         )
+        if oracle.remaining == 0:  # only where a remote victim was asked by workers that died
+            raise Inconclusive(f"all {cell.budget} queries of its budget were spent on answers that never arrived")
         truth = test if test is None or isinstance(test, Reference) else reference(oracle, test)
         copy = extract(
             cell.attack,

@@ -32,7 +32,7 @@ SERVER = Path(__file__).parents[1] / "victims" / "misbehaving.py"
 
 def plan(victim: str) -> dict[str, Any]:
     """Few questions and long training: who is killed is killed while it trains, when no answer is on its way."""
-    attack = {"name": "surrogate", "student": "mlp:16", "recipe": {"steps": 3000, "batch": 32}}
+    attack = {"name": "surrogate", "student": "mlp:16", "recipe": {"steps": 4000, "batch": 32}}
     return {
         "name": "grid",
         "victim": {"source": victim, "remote": {"rps": 200.0, "rows": 16}},
@@ -122,12 +122,12 @@ def audit(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def training(run: Path) -> Iterator[tuple[Path, int]]:
-    """Cells that have all their answers and are not done, and the process of each."""
-    for cell in run.glob("cells/*"):
-        if (cell / "cell.json").exists() or not (cell / "ledger.sqlite").exists():
-            continue
+    """Cells that have just heard all their answers, and the process of each."""
+    for answers in run.glob("cells/*/answers/answers.bin"):
+        cell, state = answers.parents[1], answers.stat()
         starts = re.findall(r"process (\d+)", (cell / "log.txt").read_text())
-        if starts and spent(cell) == BUDGET and Path(f"/proc/{starts[-1]}").exists():
+        new = state.st_size > 0 and time.time() - state.st_mtime < 0.5 and spent(cell) == BUDGET
+        if new and starts and Path(f"/proc/{starts[-1]}").exists():
             yield cell, int(starts[-1])
 
 
@@ -159,9 +159,13 @@ def test_deaths_cost_no_answer_and_change_no_result(folder: Path) -> None:
             where = folder / "ray" / "ray_current_cluster"
             address = wait(lambda: where.exists() and where.read_text().strip(), 90)
             with node(f"--address={address}") as second:
-                storm(folder, address, second)
+                try:
+                    storm(folder, address, second)
+                except AssertionError as error:
+                    raise AssertionError((folder / "log").read_text()) from error
             kill_group(first.pid)
-        compare(folder, server, calm.returncode)
+        assert calm.returncode == 0
+        compare(folder, server)
 
 
 def storm(folder: Path, address: str, second: subprocess.Popen[str]) -> None:
@@ -169,24 +173,23 @@ def storm(folder: Path, address: str, second: subprocess.Popen[str]) -> None:
     on_ray = ("--executor", f"ray:{address}", "--out", "storm")
     with audit(folder, "storm.toml", *on_ray) as driver:
         run = wait(lambda: next(folder.glob("storm/*"), None))
-        _, worker = wait(lambda: done(run) >= 1 and next(training(run), None))
+        _, worker = wait(lambda: next(training(run), None))
         os.kill(worker, signal.SIGKILL)
         raylets = {raylet for raylet in members("raylet/raylet") if os.getpgid(raylet) == second.pid}
         assert len(raylets) == 1
-        already = done(run)
-        wait(lambda: done(run) > already and any(parent(pid) in raylets for _, pid in training(run)))
+        wait(lambda: done(run) > 1 and any(parent(pid) in raylets for _, pid in training(run)))
         kill_group(second.pid)
         already = done(run)
-        wait(lambda: done(run) > already)
-        assert done(run) < CELLS
+        wait(lambda: done(run) > already and next(training(run), None))
         assert driver.poll() is None
     finished = done(run)
     with audit(folder, "storm.toml", *on_ray, "--resume", str(run)) as driver:
         wait(lambda: driver.poll() is not None, 200)
     assert f"{finished} of {CELLS} cells are finished already" in (folder / "log").read_text()
+    assert driver.returncode == 0
 
 
-def compare(folder: Path, server: str, calm_exit: int) -> None:
+def compare(folder: Path, server: str) -> None:
     calm, storm = next(folder.glob("calm/*")), next(folder.glob("storm/*"))
     results = [json.loads((run / "results.json").read_text())["cells"] for run in (calm, storm)]
     assert [len(cells) for cells in results] == [CELLS, CELLS], (folder / "log").read_text()
