@@ -168,7 +168,8 @@ class Plan(Section):
     """Replayed over each attack's queries: `prada`, or `prada:0.9` for another threshold."""
     budget: int = Field(default=5000, ge=1)
     total: int | None = Field(default=None, ge=1)
-    """The most queries of all cells together, scoring among them; None: no more than each cell's budget."""
+    """The most queries of all cells together, scoring among them; a cell that it leaves too little for fails. None: no
+    more than each cell's budget."""
     stops: tuple[int, ...] = ()
     """Where the curve has points; empty: a doubling ladder up to the budget."""
     seeds: tuple[int, ...] = (0, 1, 2)
