@@ -41,7 +41,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def cluster() -> Iterator[None]:
     ray = pytest.importorskip("ray")
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-    own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # else Ray keeps one in the home folder
+    own = {"RAY_AUTH_TOKEN": secrets.token_hex(32)}  # else Ray keeps one in the home folder
     with pytest.MonkeyPatch.context() as environment:
         for name, value in (quiet | own).items():
             environment.setenv(name, value)

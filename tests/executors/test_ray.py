@@ -133,7 +133,7 @@ def test_jobs_are_taken_as_there_is_room(run: Run) -> None:
 
 
 def test_a_job_too_large_for_every_machine_is_refused(run: Run) -> None:
-    with run.held(), pytest.raises(UsageError, match="a machine in the cluster with 64 CPUs for a job, got none"):
+    with run.held(), pytest.raises(UsageError, match="a machine in the cluster with 64 CPUs and 0 GPUs"):
         execute(run, ["a"], cpus=64)
 
 

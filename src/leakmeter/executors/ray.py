@@ -93,10 +93,16 @@ class _Run:
 
     def all(self, jobs: Iterator[Job]) -> None:
         """Sends, listens, and sends again, until there is nothing to wait for."""
+        if self._fit() == 0:
+            wanted = f"{self._batch.cpus} CPUs and {self._batch.gpus} GPUs"
+            raise UsageError(
+                f"expected a machine in the cluster with {wanted} for a job, got none; use fewer --threads"
+            )
         looked, room = float("-inf"), 0
         while True:
             if time.monotonic() - looked > _SECONDS_BETWEEN_LOOKS:
-                looked, room = time.monotonic(), self._room()
+                looked, room = time.monotonic(), self._fit() + _SPARE
+                room = min(room, self._batch.at_once or room)
             while len(self._flying) < room:
                 job = self._again.popleft() if self._again else next(jobs, None)
                 if job is None:
@@ -113,18 +119,11 @@ class _Run:
         for stream in self._flying:
             ray.cancel(stream, force=True)
 
-    def _room(self) -> int:
-        """How many jobs to have at the cluster."""
+    def _fit(self) -> int:
+        """How many jobs can run at once on the machines there are now."""
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
-        asked = {"CPU": self._batch.cpus, "GPU": self._batch.gpus}
-        fits = [min(int(node.get(kind, 0) // n) for kind, n in asked.items() if n) for node in nodes]
-        if max(fits, default=0) == 0:
-            wanted = f"{asked['CPU']} CPUs" + (f" and {asked['GPU']} GPUs" if asked["GPU"] else "")
-            raise UsageError(
-                f"expected a machine in the cluster with {wanted} for a job, got none; use fewer --threads"
-            )
-        room = sum(fits) + _SPARE
-        return room if self._batch.at_once is None else min(room, self._batch.at_once)
+        asked = {kind: n for kind, n in (("CPU", self._batch.cpus), ("GPU", self._batch.gpus)) if n}
+        return sum(min(int(node.get(kind, 0) // n) for kind, n in asked.items()) for node in nodes)
 
     def _send(self, job: Job) -> None:
         folder = self._batch.folder / job.place
@@ -137,8 +136,6 @@ class _Run:
         flight = self._flying[stream]
         try:
             message = ray.get(next(stream))
-        except StopIteration:
-            del self._flying[stream]
         except RayTaskError as error:
             del self._flying[stream]
             self._raised(flight.job, error)
@@ -146,6 +143,8 @@ class _Run:
             del self._flying[stream]
             self._died(flight.job, error)
         else:
+            if isinstance(message, Ended):  # the last word: whatever becomes of the worker now
+                del self._flying[stream]
             self._take(flight, message)
 
     def _take(self, flight: _Flight, message: Word) -> None:

@@ -43,7 +43,9 @@ class Slot:
 
 
 class Lessor(Protocol):
-    """Where workers get their allowances, near or far."""
+    """Where workers get their allowances, near or far; equal ones have the same limits."""
+
+    def __hash__(self) -> int: ...
 
     def begin(self, job: str) -> int:
         """The number of this attempt at the job; earlier ones get nothing any more."""
