@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,9 +43,10 @@ def cluster() -> Iterator[None]:
     ray = pytest.importorskip("ray")
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
     own = {"RAY_AUTH_TOKEN": secrets.token_hex(32)}  # else Ray keeps one in the home folder
-    with pytest.MonkeyPatch.context() as environment:
+    brief = tempfile.TemporaryDirectory(prefix="lm", ignore_cleanup_errors=True)  # Ray's sockets need a short path
+    with brief as folder, pytest.MonkeyPatch.context() as environment:
         for name, value in (quiet | own).items():
             environment.setenv(name, value)
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="critical")
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="critical", _temp_dir=folder)
         yield
         ray.shutdown()
