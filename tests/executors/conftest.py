@@ -45,7 +45,7 @@ def cluster() -> Iterator[None]:
     own = {"RAY_AUTH_TOKEN": secrets.token_hex(32)}  # else Ray keeps one in the home folder
     brief = tempfile.TemporaryDirectory(prefix="lm", ignore_cleanup_errors=True)  # Ray's sockets need a short path
     with brief as folder, pytest.MonkeyPatch.context() as environment:
-        for name, value in (quiet | own).items():
+        for name, value in (quiet | own | {"TMPDIR": folder}).items():  # what killed workers leave goes with it
             environment.setenv(name, value)
         ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="critical", _temp_dir=folder)
         yield
