@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python bench/scaling.py [--seed 0]
 
-1. Measures what an audit costs before its first cell, what a cell costs beside its attack, and what each of ten attacks
+1. Measures what an audit costs beside its cells, what a cell costs beside its attack, and what each of ten attacks
    costs at two budgets: `fixed + queries × each`.
 2. Predicts an audit of twice the larger budget on one and on two workers, then runs it: the error.
 3. Predicts 20 million queries × 10 attacks × 5 seeds on 1, 16, 50 and 256 workers.
@@ -79,33 +79,30 @@ def run(workers: int, budget: int, seeds: list[int], attacks: Any = ATTACKS) -> 
         return time.perf_counter() - begin, result
 
 
-def beside() -> tuple[float, float]:
-    """What an audit costs before its first cell, and a cell beside its attack, from few and many trivial cells."""
-    trivial = [{"name": "surrogate", "pool": "gaussian", "recipe": {"steps": 1}}]
-    few, few_done = run(1, 10, [0], trivial)
-    many, many_done = run(1, 10, list(range(10)), trivial)
-    own = [sum(cell.seconds for cell in done.cells) for done in (few_done, many_done)]
-    more = len(many_done.cells) - len(few_done.cells)
-    overhead = (many - few - own[1] + own[0]) / more
-    return few - own[0] - overhead * len(few_done.cells), overhead
+def before() -> float:
+    """Seconds of an audit that are not its cells': loading, importing in the worker, the report."""
+    seconds, done = run(1, 10, [0], [{"name": "surrogate", "pool": "gaussian", "recipe": {"steps": 1}}])
+    return seconds - sum(cell.seconds for cell in done.cells)
 
 
-def costs(seed: int) -> dict[tuple[str, str], Cost]:
-    """Every attack's cost through every view, from two budgets."""
-    small, large = (run(1, budget, [seed])[1] for budget in (SMALL, LARGE))
+def costs(seed: int, start: float) -> tuple[dict[tuple[str, str], Cost], float]:
+    """Every attack's cost through every view from two budgets, and what a cell costs beside its attack."""
+    (wall1, small), (wall2, large) = (run(1, budget, [seed]) for budget in (SMALL, LARGE))
+    cells = [*small.cells, *large.cells]
+    overhead = (wall1 + wall2 - 2 * start - sum(cell.seconds for cell in cells)) / len(cells)
     found = {}
     for one, other in zip(small.cells, large.cells, strict=True):
         each = max(0.0, (other.seconds - one.seconds) / (LARGE - SMALL))
         found[one.attack, one.view] = Cost(max(0.0, one.seconds - each * SMALL), each)
-    return found
+    return found, max(0.0, overhead)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    start, overhead = beside()
-    known = costs(asked.seed)
+    start = before()
+    known, overhead = costs(asked.seed, start)
     checks = []
     for workers in (1, 2):
         took, result = run(workers, CHECKED, [asked.seed + 1, asked.seed + 2])
@@ -120,7 +117,7 @@ def main() -> None:
         predicted.append({"workers": workers, "hours": hours, "times faster": alone / 3600 / hours})
     record = {
         "command": f"python bench/scaling.py --seed {asked.seed}",
-        "seconds before the first cell": start,
+        "seconds of an audit beside its cells": start,
         "seconds of a cell beside its attack": overhead,
         "microseconds a query": {f"{attack}, {view}": 1e6 * cost.each for (attack, view), cost in known.items()},
         f"{CHECKED} queries x {len(known)} attacks x 2 seeds, predicted and run": checks,
