@@ -29,9 +29,12 @@ def count(folder: Path, split: Split) -> int:
     if not path.is_file():
         return 0
     try:
-        return next(int(shape[3]) for name, shape, _ in whosmat(path, appendmat=False) if name == "X")
+        n = next(int(shape[3]) for name, shape, _ in whosmat(path, appendmat=False) if name == "X")
+        if n < 0:
+            raise ValueError(f"{n} images")
     except Exception as error:  # as in parse
         raise _damaged(path, error) from error
+    return n
 
 
 def parse(path: Path) -> tuple[NDArray[np.uint8], NDArray[Any]]:
