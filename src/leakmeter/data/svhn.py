@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,14 @@ def count(folder: Path, split: Split) -> int:
 
 def parse(path: Path) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     """Images [N, 3, 32, 32] and labels 0 to 9."""
-    from scipy.io import loadmat
+    from scipy.io import loadmat, whosmat
 
     try:
+        # A damaged header can announce sizes at which the reader crashes; deflate never expands more than 1032 times.
+        most = 1032 * path.stat().st_size
+        for name, shape, _ in whosmat(path, appendmat=False):
+            if any(side < 0 for side in shape) or math.prod(shape) > most:
+                raise ValueError(f"{name} of shape {shape}")
         content = loadmat(path, appendmat=False, variable_names=("X", "y"))
     except Exception as error:  # the reader raises whatever the damaged bytes lead to
         raise _damaged(path, error) from error
