@@ -60,7 +60,10 @@ def steal(
     victim: str = "lenet",
     **options: Any,
 ) -> Copy:
-    """One extraction, scored at every stop on the dataset's test split; kept in the user's cache."""
+    """One extraction, scored at every stop on the dataset's test split; kept in the user's cache.
+
+    A copy is known by what was asked for and by the version of this package: empty `copies/` after changing an attack.
+    """
     plain = {key: value for key, value in options.items() if key != "data_dir"}
     about = {"attack": attack, "dataset": dataset, "victim": victim, "view": view, "seed": seed, "options": plain}
     told = json.dumps([__version__, about, list(stops), settings.quick], default=str)

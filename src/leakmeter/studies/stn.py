@@ -87,6 +87,28 @@ def _under(certificate: Certificate, y: Tensor, radii: Sequence[float]) -> dict[
     }
 
 
+def measured(
+    settings: Settings,
+    technique: str,
+    sigma: float,
+    *,
+    count: int,
+    n: int,
+    radii: Sequence[float],
+    seed: int,
+    data: str = "mnist",
+) -> dict[str, Any]:
+    """A network trained and certified: accuracy against radius, and what it answers without an attack."""
+    network = smoothed(settings, technique, sigma, seed=seed, data=data)
+    x, y = images(settings, count, data)
+    certificate = votes(settings, network, x, sigma, n, seed=seed)
+    return {
+        **describe(certificate, y, radii),
+        "natural_base": clean_accuracy(settings, network, data),
+        "natural_smoothed": majority_accuracy(certificate, y),
+    }
+
+
 def clean_accuracy(settings: Settings, network: nn.Module, data: str = "mnist") -> float:
     """The accuracy of the network itself, without noise, on the whole test split."""
     x, y = load(data, "test", settings.data_dir).labelled()

@@ -10,17 +10,7 @@ from functools import partial
 from typing import Any
 
 from leakmeter.studies.settings import Settings
-from leakmeter.studies.stn import (
-    ALPHA,
-    MODELS,
-    RECIPE,
-    clean_accuracy,
-    describe,
-    images,
-    majority_accuracy,
-    smoothed,
-    votes,
-)
+from leakmeter.studies.stn import ALPHA, MODELS, RECIPE, measured
 
 SIGMA = round(100 / 255, 4)
 RADII = (0.0, round(36 / 255, 4), 0.25, 0.5, 0.75, 1.0)
@@ -34,16 +24,6 @@ def main(settings: Settings) -> dict[str, Any]:
     record = settings.record("stn-cifar10", **about, sigma=SIGMA, paper=PAPER)
     for technique in ("stability", "gaussian"):
         for number in settings.numbers:
-            record.cell(f"{technique}/seed{number}", partial(_certified, settings, technique, count, n, number))
+            measure = partial(measured, settings, technique, SIGMA, count=count, n=n, radii=RADII, data="cifar10")
+            record.cell(f"{technique}/seed{number}", partial(measure, seed=number))
     return record.write()
-
-
-def _certified(settings: Settings, technique: str, count: int, n: int, seed: int) -> dict[str, Any]:
-    network = smoothed(settings, technique, SIGMA, seed=seed, data="cifar10")
-    x, y = images(settings, count, "cifar10")
-    certificate = votes(settings, network, x, SIGMA, n, seed=seed)
-    return {
-        **describe(certificate, y, RADII),
-        "natural_base": clean_accuracy(settings, network, "cifar10"),
-        "natural_smoothed": majority_accuracy(certificate, y),
-    }

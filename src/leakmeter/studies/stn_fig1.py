@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from leakmeter.studies.settings import Settings
-from leakmeter.studies.stn import ALPHA, RECIPE, clean_accuracy, describe, images, majority_accuracy, smoothed, votes
+from leakmeter.studies.stn import ALPHA, RECIPE, images, measured, smoothed
 from leakmeter.studies.stn_attacks import Defended, curve
 
 ARMS = [("stability", 0.5), ("stability", 0.7), ("stability", 1.0), ("gaussian", 0.7), ("plain", 0.7)]
@@ -26,29 +26,22 @@ def main(settings: Settings) -> dict[str, Any]:
     count, n = (50, 300) if settings.quick else (1000, 10_000)
     about = {"model": "lenet", "recipe": RECIPE.model_dump(), "alpha": ALPHA, "images": count, "paper": PAPER}
     record = settings.record("stn-fig1", **about)
-    x, y = images(settings, count)
     for number in settings.numbers:
-        fit = partial(smoothed, settings, seed=number)
-
-        def certified(technique: str, sigma: float, number: int = number, fit: Any = fit) -> dict[str, Any]:
-            network = fit(technique, sigma)
-            certificate = votes(settings, network, x, sigma, n, seed=number)
-            natural = {
-                "natural_base": clean_accuracy(settings, network),
-                "natural_smoothed": majority_accuracy(certificate, y),
-            }
-            return {**describe(certificate, y, RADII), **natural}
-
-        def attacked(number: int = number, fit: Any = fit) -> list[dict[str, Any]]:
-            trades = Defended(fit("trades"))
-            return curve(trades, trades, x, y, "l2", RADII[5::5], seed=number, steps=40, progress=settings.progress)
-
         for technique, sigma in ARMS:
-            record.cell(f"{technique}/sigma{sigma:g}/seed{number}", partial(certified, technique, sigma))
-        record.cell(f"trades, PGD/seed{number}", attacked)
+            record.cell(
+                f"{technique}/sigma{sigma:g}/seed{number}",
+                partial(measured, settings, technique, sigma, count=count, n=n, radii=RADII, seed=number),
+            )
+        record.cell(f"trades, PGD/seed{number}", partial(_attacked, settings, count, number))
     found = record.write()
     _draw(found, settings.seed, settings.out / "stn-fig1.png")
     return found
+
+
+def _attacked(settings: Settings, count: int, seed: int) -> list[dict[str, Any]]:
+    x, y = images(settings, count)
+    trades = Defended(smoothed(settings, "trades", seed=seed))
+    return curve(trades, trades, x, y, "l2", RADII[5::5], seed=seed, steps=40, progress=settings.progress)
 
 
 def _draw(found: dict[str, Any], seed: int, path: Path) -> None:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from leakmeter.studies.settings import Settings
-from leakmeter.studies.stn import (
-    ALPHA,
-    RECIPE,
-    SIGMAS,
-    clean_accuracy,
-    describe,
-    images,
-    majority_accuracy,
-    smoothed,
-    votes,
-)
+from leakmeter.studies.stn import ALPHA, RECIPE, SIGMAS, measured
 
 RADIUS = 1.58
+RADII = (0.0, 0.5, 1.0, 1.5, RADIUS)
 VOTES = {0.5: 100_000, 0.7: 10_000, 1.0: 10_000}
 """At sigma 0.5 the Rényi bound reaches the radius only beyond 70,000 votes that all agree."""
 PAPER = [
@@ -38,20 +30,10 @@ def main(settings: Settings) -> dict[str, Any]:
     count = 50 if settings.quick else 1000
     about = {"model": "lenet", "recipe": RECIPE.model_dump(), "alpha": ALPHA, "images": count, "paper": PAPER}
     record = settings.record("stn-table1", **about)
-    x, y = images(settings, count)
     for number in settings.numbers:
         for sigma in SIGMAS:
-
-            def measure(sigma: float = sigma, number: int = number) -> dict[str, Any]:
-                network = smoothed(settings, "stability", sigma, seed=number)
-                n = 500 if settings.quick else VOTES[sigma]
-                certificate = votes(settings, network, x, sigma, n, seed=number)
-                return {
-                    **describe(certificate, y, (0.0, 0.5, 1.0, 1.5, RADIUS)),
-                    "natural_base": clean_accuracy(settings, network),
-                    "natural_smoothed": majority_accuracy(certificate, y),
-                }
-
+            n = 500 if settings.quick else VOTES[sigma]
+            measure = partial(measured, settings, "stability", sigma, count=count, n=n, radii=RADII, seed=number)
             record.cell(f"sigma{sigma:g}/seed{number}", measure)
     found = record.write()
     (settings.out / "stn-table1.md").write_text(_table(found))

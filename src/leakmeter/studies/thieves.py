@@ -43,6 +43,7 @@ def attack_with(settings: Settings, copy: Copy) -> dict[str, Any]:
                 untrained=untrained,
                 white_box=victim.white_box,
                 seed=seed,
+                progress=settings.progress,
                 norm="linf",
                 eps=eps,
                 **options,
