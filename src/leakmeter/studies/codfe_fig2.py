@@ -6,6 +6,7 @@ paper's networks have four and three convolutions.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,18 +30,23 @@ PAPER = {"mnist": {"probs": 0.91, "labels": 0.89}}
 
 
 def main(settings: Settings) -> dict[str, Any]:
-    """Curves of every arm, their final accuracy over seeds, and their plot."""
+    """Curves of every arm, their final accuracy over seeds, and their plot: written after each cell."""
     record = settings.record("codfe-fig2", victim="lenet", student="lenet", paper=PAPER)
-    run_cells(record, settings)
-    _plot(record.content["cells"], settings.out / "codfe-fig2.png")
-    return record.write(summary=[_final(record, dataset, view, arm) for dataset, view, arm in _grid()])
+    for cells in filled(record, settings):
+        record.write(summary=[_final(name, group) for name, group in cells.items()])
+        _plot(cells, settings.out / "codfe-fig2.png")
+    return record.content
 
 
-def run_cells(record: Record, settings: Settings) -> None:
-    """Every arm, view, dataset and seed; MNIST first."""
+def filled(record: Record, settings: Settings) -> Iterator[dict[str, list[dict[str, Any]]]]:
+    """Every arm, view, dataset and seed, MNIST first; after each cell, all there are by `dataset/view/arm`."""
     for dataset, view, arm in _grid():
         for seed in settings.numbers:
             record.cell(f"{dataset}/{view}/{arm}/seed{seed}", partial(_cell, settings, dataset, view, arm, seed))
+            cells: dict[str, list[dict[str, Any]]] = {}
+            for key, cell in record.content["cells"].items():
+                cells.setdefault(key.rpartition("/")[0], []).append(cell)
+            yield cells
 
 
 def _grid() -> list[tuple[str, str, str]]:
@@ -58,8 +64,8 @@ def stolen(settings: Settings, dataset: str, view: str, arm: str, seed: int) -> 
     return steal(settings, attack, dataset, view=view, stops=stops, seed=seed, **options)
 
 
-def _final(record: Record, dataset: str, view: str, arm: str) -> dict[str, Any]:
-    cells = [cell for key, cell in record.content["cells"].items() if key.startswith(f"{dataset}/{view}/{arm}/")]
+def _final(name: str, cells: list[dict[str, Any]]) -> dict[str, Any]:
+    dataset, view, arm = name.split("/")
     last = [cell["curve"][-1] for cell in cells]
     return {
         "dataset": dataset,
@@ -71,7 +77,7 @@ def _final(record: Record, dataset: str, view: str, arm: str) -> dict[str, Any]:
     }
 
 
-def _plot(cells: dict[str, Any], place: Path) -> None:
+def _plot(cells: dict[str, list[dict[str, Any]]], place: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 6), layout="constrained")
@@ -83,9 +89,8 @@ def _plot(cells: dict[str, Any], place: Path) -> None:
             axes.set_xlabel("queries")
             for number, arm in enumerate(ARMS):
                 axes.plot([], [], color=f"C{number}", label=arm)
-                for key, cell in cells.items():
-                    if key.startswith(f"{dataset}/{view}/{arm}/"):
-                        points = [(point["queries"], point["accuracy"]) for point in cell["curve"]]
-                        axes.plot(*zip(*points, strict=True), color=f"C{number}", linewidth=1)
+                for cell in cells.get(f"{dataset}/{view}/{arm}", []):
+                    points = [(point["queries"], point["accuracy"]) for point in cell["curve"]]
+                    axes.plot(*zip(*points, strict=True), color=f"C{number}", linewidth=1)
     panels[0, 0].legend()
     figure.savefig(place, dpi=120)

@@ -2,14 +2,14 @@
 
 The paper counts the queries to the highest test accuracy, which no attacker can see. What an attacker does see is how
 many of the victim's new answers the student had foreseen; the count here is where that comes within two points of its
-highest value. It uses the cells of `codfe-fig2`.
+highest value. The copies are those of `codfe-fig2`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from leakmeter.studies.codfe_fig2 import run_cells
+from leakmeter.studies.codfe_fig2 import filled
 from leakmeter.studies.copies import at, over_seeds
 from leakmeter.studies.settings import Settings
 
@@ -22,13 +22,10 @@ NEAR = 0.02
 
 def main(settings: Settings) -> dict[str, Any]:
     """Queries to the end of learning, the accuracy there, and the paper's number."""
-    figure = settings.record("codfe-fig2")
-    run_cells(figure, settings)
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for key, cell in figure.content["cells"].items():
-        groups.setdefault(key.rsplit("/", 1)[0], []).append(cell)
     record = settings.record("codfe-table3", rule=f"within {NEAR} of its highest")
-    return record.write(summary=[_row(name, cells) for name, cells in groups.items()])
+    for cells in filled(record, settings):
+        record.write(summary=[_row(name, group) for name, group in cells.items()])
+    return record.content
 
 
 def _row(name: str, cells: list[dict[str, Any]]) -> dict[str, Any]:
