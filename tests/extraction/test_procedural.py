@@ -9,7 +9,7 @@ from leakmeter.extraction.targets import l1_loss
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.runs.run import Run
 from leakmeter.seeds import stream
-from leakmeter.training.loop import Recipe
+from leakmeter.training.loop import Recipe, fit
 from leakmeter.victims.load import load_victim
 
 QUICK = {
@@ -125,3 +125,23 @@ def test_a_killed_attack_goes_on_to_the_same_weights_and_pays_no_answer_twice(tm
     resumed, spent = attack(tmp_path / "killed")
     assert all(torch.equal(a, b) for a, b in zip(whole, resumed, strict=True))
     assert spent == 120
+
+
+@pytest.mark.parametrize(
+    ("view", "enough", "expected"),
+    [("probs", 60, [300]), ("probs", 61, [150, 150, 250]), ("labels", 60, [150, 150, 250])],
+)
+def test_from_enough_exact_answers_one_student_learns_in_all_the_steps_of_the_committee(
+    monkeypatch: pytest.MonkeyPatch, view: str, enough: int, expected: list[int]
+) -> None:
+    from leakmeter.extraction import procedural
+
+    taken: list[int | None] = []
+
+    def watched(model, data, loss, recipe, **rest):
+        taken.append(recipe.steps)
+        return fit(model, data, loss, recipe, **rest)
+
+    monkeypatch.setattr(procedural, "fit", watched)
+    extract("procedural", make_oracle(60, view), student="linear", enough=enough, **QUICK)
+    assert taken == expected

@@ -2,7 +2,7 @@
 
 Pictures of strokes, shapes and textures (rows of a table for a victim of features) are asked once. A committee of
 students learns the answers. What it disagrees on is asked next; at the end it teaches one student on as many fresh
-pictures as we like, which cost no query.
+pictures as we like, which cost no query. Many exact answers need no teacher: one student learns them for longer.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ class Procedural(Attack):
     """Strength of the small turns, shifts and zooms under which an answer is taken to stay the same; 0: none.
 
     It fades above a thousand answers, or 20,000 labels: the less is known, the more a neighbour's answer is worth."""
+    enough: int = Field(default=5000, ge=1)
+    """Exact answers from which the copy is one student that learned them in all the steps of the committee."""
     lessons: int = Field(default=10_000, ge=0)
     """Fresh pictures on which the committee teaches the final student; 0: the first member is the copy."""
     learn: Recipe = Recipe(steps=4000, batch=128, lr=3e-3, schedule="cyclic")
@@ -80,7 +82,7 @@ class _Campaign:
             self._ask(self._draw(math.ceil((stop - len(self.x)) * self.attack.first)))
             if len(self.x) < stop and not self.exhausted:
                 self._ask(self._choose(self._learn(f"{stop}-choice"), stop - len(self.x)))
-            student = self._teach(self._learn(str(stop)), stop)
+            student = self._copy(stop)
             self.job.observe(student, len(self.x))
             if self.exhausted:
                 break
@@ -122,12 +124,21 @@ class _Campaign:
         disagreement = (probs - probs.mean(0)).abs().sum((0, 2))
         return candidates[disagreement.argsort(descending=True, stable=True)[:n]]
 
+    def _copy(self, stop: int) -> nn.Module:
+        """A fresh student, from everything known."""
+        if len(self.x) < self.attack.enough or not _exact(self.answers[0]):
+            return self._teach(self._learn(str(stop)), stop)
+        steps = self.attack.committee * self.attack.learn.total_steps(len(self.x))
+        longer = self.attack.learn.model_copy(update={"steps": steps, "epochs": None})
+        return self._fit(self._known(), self._answer_loss, longer, f"{stop}-final")
+
     def _learn(self, name: str) -> list[nn.Module]:
         """A fresh committee that knows all answers so far."""
-        data = (self.x, *_targets(Answer.join(self.answers)))
-        return [
-            self._fit(data, self._answer_loss, self.attack.learn, f"{name}-{i}") for i in range(self.attack.committee)
-        ]
+        data, recipe = self._known(), self.attack.learn
+        return [self._fit(data, self._answer_loss, recipe, f"{name}-{i}") for i in range(self.attack.committee)]
+
+    def _known(self) -> Batch:
+        return (self.x, *_targets(Answer.join(self.answers)))
 
     def _teach(self, committee: list[nn.Module], stop: int) -> nn.Module:
         """The final student: the committee's mean on fresh pictures, and the answers where they are exact."""
