@@ -38,7 +38,7 @@ class Copy:
 
 def network_of(settings: Settings, dataset: str, model: str, seed: int) -> nn.Module:
     """The network trained on the dataset's train split."""
-    recipe = Recipe(steps=200, batch=128, lr=3e-3) if settings.quick else _RECIPES.get(model, LENET)
+    recipe = Recipe(steps=200, batch=128, lr=3e-3) if settings.quick else _RECIPES.get(model.partition(":")[0], LENET)
     return trained(dataset, model, seed=seed, recipe=recipe, data_dir=settings.data_dir, progress=settings.progress)
 
 
