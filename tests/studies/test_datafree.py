@@ -12,7 +12,15 @@ from leakmeter.studies.copies import at, over_seeds
 from leakmeter.studies.settings import Settings
 
 DATA = os.environ.get("LEAKMETER_DATA")
-NAMES = ["procedural", "dfme-table4", "dfme-logits", "dfme-gradients", "codfe-fig2", "codfe-table3"]
+NAMES = [
+    "procedural",
+    "procedural-generator",
+    "dfme-table4",
+    "dfme-logits",
+    "dfme-gradients",
+    "codfe-fig2",
+    "codfe-table3",
+]
 
 
 def test_learning_is_settled_where_the_share_foreseen_comes_near_its_highest() -> None:

@@ -27,6 +27,7 @@ STUDIES: Registry[Study] = Registry(
         "codfe-table2": "leakmeter.studies.codfe_table2:main",
         "codfe-table3": "leakmeter.studies.codfe_table3:main",
         "procedural": "leakmeter.studies.procedural:main",
+        "procedural-generator": "leakmeter.studies.procedural_generator:main",
         "milli-fig2": "leakmeter.studies.milli_fig2:main",
         "milli-fig3": "leakmeter.studies.milli_fig3:main",
         "milli-fig4": "leakmeter.studies.milli_fig4:main",

@@ -82,7 +82,7 @@ def steal(
         progress=settings.progress,
         **options,
     )
-    curve = [{"queries": point.queries, **_score(point.score)} for point in done.curve]
+    curve = [{"queries": point.queries, **described(point.score)} for point in done.curve]
     made = {**about, "seconds": round(done.seconds, 1), "notes": done.notes, "curve": curve}
     save_network(done.substitute, weights, done.student, oracle.spec.input_shape, oracle.spec.classes)
     write_atomic(facts, json.dumps(made, default=str).encode())
@@ -99,7 +99,8 @@ def over_seeds(values: list[float]) -> dict[str, Any]:
     return {"mean": fmean(values), "interval": mean_interval(values).model_dump(), "values": values}
 
 
-def _score(score: Any) -> dict[str, Any]:
+def described(score: Any) -> dict[str, Any]:
+    """A score as facts, with the share of the victim's accuracy."""
     facts: dict[str, Any] = score.model_dump(mode="json")
     facts["accuracy_over_victim"] = facts["accuracy"] / facts["victim_accuracy"]
     return facts
