@@ -43,18 +43,18 @@ ARMS = [
     Arm("procedural-labels", "fashion-mnist", "procedural", "labels", {20_000: 0.85}, {}),
     Arm("procedural-other-student", "mnist", "procedural", "probs", {5000: 0.985}, OTHER_STUDENT),
     Arm("procedural-other-student", "fashion-mnist", "procedural", "probs", {20_000: 0.93}, OTHER_STUDENT),
+    Arm("dfme-100k", "mnist", "dfme", "probs", {100_000: 0.88}, LENET_DFME),
+    Arm("dfme-100k", "fashion-mnist", "dfme", "probs", {100_000: None}, LENET_DFME),
     *(
         Arm(name, dataset, "surrogate", "probs", dict.fromkeys(stops), {"pool": pool})
         for dataset, stops in (("mnist", (500, 2000)), ("fashion-mnist", (5000, 20_000)))
-        for name, pool in (("own-data", dataset), ("unrelated-data", UNRELATED[dataset]), ("gaussian", "gaussian"))
+        for name, pool in (("own-data", dataset), ("unrelated-data", UNRELATED[dataset]))
     ),
-    Arm("dfme-100k", "mnist", "dfme", "probs", {100_000: 0.88}, LENET_DFME),
-    Arm("dfme-100k", "fashion-mnist", "dfme", "probs", {100_000: None}, LENET_DFME),
+    Arm("dfme-1m", "mnist", "dfme", "probs", {1_000_000: 0.96}, LENET_DFME),
     Arm("procedural-probs", "cifar10", "procedural", "probs", {50_000: 0.80}, COLOUR_STUDENT),
     Arm("own-data", "cifar10", "surrogate", "probs", {20_000: None}, COLOUR_STUDENT | {"pool": "cifar10"}),
     Arm("unrelated-data", "cifar10", "surrogate", "probs", {8000: None}, COLOUR_STUDENT | {"pool": "svhn"}),
     Arm("dfme-50k", "cifar10", "dfme", "probs", {50_000: None}, COLOUR_STUDENT),
-    Arm("dfme-1m", "mnist", "dfme", "probs", {1_000_000: 0.96}, LENET_DFME),
 ]
 
 

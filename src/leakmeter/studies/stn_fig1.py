@@ -11,6 +11,7 @@ import numpy as np
 from leakmeter.studies.settings import Settings
 from leakmeter.studies.stn import ALPHA, RECIPE, images, measured, smoothed
 from leakmeter.studies.stn_attacks import Defended, curve
+from leakmeter.studies.stn_table1 import VOTES
 
 ARMS = [("stability", 0.5), ("stability", 0.7), ("stability", 1.0), ("gaussian", 0.7), ("plain", 0.7)]
 RADII = [round(float(radius), 2) for radius in np.arange(0, 3.01, 0.1)]
@@ -23,11 +24,12 @@ def main(settings: Settings) -> dict[str, Any]:
     "Without stability training" is drawn twice, since the paper does not say which it means: trained on noisy inputs,
     and trained on clean ones.
     """
-    count, n = (50, 300) if settings.quick else (1000, 10_000)
+    count = 50 if settings.quick else 1000
     about = {"model": "lenet", "recipe": RECIPE.model_dump(), "alpha": ALPHA, "images": count, "paper": PAPER}
     record = settings.record("stn-fig1", **about)
     for number in settings.numbers:
         for technique, sigma in ARMS:
+            n = 300 if settings.quick else VOTES[sigma]
             record.cell(
                 f"{technique}/sigma{sigma:g}/seed{number}",
                 partial(measured, settings, technique, sigma, count=count, n=n, radii=RADII, seed=number),
