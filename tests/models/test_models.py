@@ -156,8 +156,13 @@ def test_bad_width(name: str) -> None:
 
 
 def test_width_where_there_is_none() -> None:
-    with pytest.raises(UsageError, match="'lenet' has no width"):
-        make_model("lenet:64", (1, 28, 28), 10)
+    with pytest.raises(UsageError, match="'milli-conv' has no width"):
+        make_model("milli-conv:64", (1, 28, 28), 10)
+
+
+def test_a_wide_lenet_grows_in_all_layers() -> None:
+    rows = [p.shape[0] for name, p in make_model("lenet:12", (1, 28, 28), 10).named_parameters() if "weight" in name]
+    assert rows == [12, 32, 240, 168, 10]
 
 
 def test_no_classes() -> None:

@@ -23,7 +23,7 @@ class Arm(NamedTuple):
 
 VICTIMS = {"mnist": "lenet", "fashion-mnist": "lenet", "cifar10": "small-conv"}
 UNRELATED = {"mnist": "fashion-mnist", "fashion-mnist": "mnist", "cifar10": "svhn"}
-OTHER_STUDENT = {"student": "codfe-substitute"}
+OTHER_STUDENT = {"student": "codfe-substitute", "committee": 2}
 COLOUR_STUDENT = {"student": "small-conv"}
 LENET_DFME = {
     "batch": 64,
@@ -47,7 +47,7 @@ ARMS = [
     Arm("dfme-100k", "fashion-mnist", "dfme", "probs", {100_000: None}, LENET_DFME),
     *(
         Arm(name, dataset, "surrogate", "probs", dict.fromkeys(stops), {"pool": pool})
-        for dataset, stops in (("mnist", (500, 2000)), ("fashion-mnist", (5000, 20_000)))
+        for dataset, stops in (("mnist", (2000,)), ("fashion-mnist", (20_000,)))
         for name, pool in (("own-data", dataset), ("unrelated-data", UNRELATED[dataset]))
     ),
     Arm("dfme-1m", "mnist", "dfme", "probs", {1_000_000: 0.96}, LENET_DFME),
