@@ -27,18 +27,40 @@ def evade(
     input_shape: options.InputShape = None,
     low: options.Low = None,
     high: options.High = None,
+    classes: options.Classes = None,
+    outputs: options.Outputs = None,
+    budget: options.Budget = None,
+    authorized_by: options.AuthorizedBy = None,
+    key_env: options.KeyEnv = None,
+    rps: options.Rps = None,
+    concurrency: options.Concurrency = None,
     out: options.Out = Path("runs"),
     device: options.Device = None,
     threads: options.Threads = None,
     display: options.Display = None,
 ) -> None:
-    """Makes adversarial examples on a model, or on a copy of it, and measures them on the model."""
+    """Makes adversarial examples on a model, or on a copy of it, and measures them on the model.
+
+    boundary asks for labels alone, and every label is counted; so it also works on a model behind an API.
+    """
     from leakmeter.evasion.command import evade_to_run
 
     options.set_threads(threads)
     flags = {
-        "victim": options.victim_flags(victim, input_shape, low, high, None, None),
+        "victim": options.victim_flags(
+            victim,
+            input_shape,
+            low,
+            high,
+            classes,
+            outputs,
+            authorized_by=authorized_by,
+            key_env=key_env,
+            rps=rps,
+            concurrency=concurrency,
+        ),
         "data": {"name": data, "dir": data_dir and str(data_dir), "limit": limit},
+        "budget": budget,
         "device": device and options.device(device),
     }
     asked = {

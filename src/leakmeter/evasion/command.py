@@ -8,20 +8,23 @@ from typing import Any
 
 import safetensors.torch
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.intervals import wilson
-from leakmeter.evasion.base import Evasion, evade
+from leakmeter.evasion.base import ATTACKS, Evasion, evade
 from leakmeter.evasion.transfer import measure_transfer
 from leakmeter.opening import load_test, open_victim
+from leakmeter.oracle.oracle import Oracle
 from leakmeter.plan import make_plan
 from leakmeter.progress import SILENT, Progress
 from leakmeter.report.sheet import sheet_png, unit_range
 from leakmeter.runs.files import write_atomic
 from leakmeter.runs.network import load_network
 from leakmeter.runs.run import Run, environment, fresh_path
+from leakmeter.victims.remote import is_remote
 from leakmeter.victims.spec import VictimSpec
+from leakmeter.victims.victim import Victim
 
 
 def evade_to_run(
@@ -34,10 +37,14 @@ def evade_to_run(
 ) -> list[str]:
     """Attacks the victim itself, or `copy` with the victim as the judge; returns what to print."""
     checked = make_plan({**plan, "name": f"evade-{attack}"})
+    budget = plan.get("budget")
+    if copy is None:
+        _check_budget(attack, budget, checked.victim.source)
     test = load_test(checked)
     if test is None:
         raise UsageError("making adversarial examples needs test data; pass --data, for example --data digits")
     victim = open_victim(checked, test)
+    model = None if copy is not None else _reached(attack, victim, budget)
     x, y = (column.to(checked.device) for column in test.labelled())
     target = asked["target"]
     settings = {
@@ -50,12 +57,12 @@ def evade_to_run(
     stated = {key: value for key, value in asked.items() if value is not None}
     run = Run.enter(fresh_path(out, f"evade-{attack}"), {"attack": attack, "plan": plan, "asked": stated, "copy": copy})
     with run.held():
-        if copy is not None:
-            network = load_network(Path(copy)).to(checked.device)
+        if model is None:
+            network = load_network(Path(str(copy))).to(checked.device)
             thief = measure_transfer(attack, network, victim, x, y, progress=progress, **settings)
             found, record, x = thief.evasion, thief.transfer.model_dump(), x[thief.rows]
         else:
-            found = evade(attack, victim.white_box, x, y, progress=progress, **settings, **_box(victim.spec))
+            found = evade(attack, model, x, y, progress=progress, **settings, **_box(victim.spec))
             record = _record(found)
         write_atomic(run.path / "examples.safetensors", safetensors.torch.save({"examples": found.examples.cpu()}))
         write_atomic(
@@ -67,6 +74,19 @@ def evade_to_run(
         if x.dim() == 4:
             write_atomic(run.path / "adversarial.png", picture(x, found, victim.spec))
     return [*(f"{key}: {value}" for key, value in record.items() if not isinstance(value, list)), str(run.path)]
+
+
+def _check_budget(attack: str, budget: int | None, source: str) -> None:
+    if ATTACKS[attack].needs_gradients:
+        if budget is not None:
+            raise UsageError(f"{attack} follows gradients and asks no queries; leave out --budget, or use boundary")
+    elif budget is None and is_remote(source):
+        raise UsageError(f"{attack} asks a remote victim thousands of times an example; pass --budget")
+
+
+def _reached(attack: str, victim: Victim, budget: int | None) -> nn.Module | Oracle:
+    """The network itself for gradients; where labels are enough, nothing but labels, each of them counted."""
+    return victim.white_box if ATTACKS[attack].needs_gradients else Oracle(victim, "labels", budget)
 
 
 def picture(x: Tensor, found: Evasion, spec: VictimSpec, columns: int = 12) -> bytes:

@@ -1,0 +1,75 @@
+"""`leakmeter evade`: what stands in the run directory, and what it says of a mistake."""
+
+import json
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+from typer.testing import CliRunner
+
+from leakmeter.cli import app
+
+SHOP = """
+import torch
+from torch import nn
+from leakmeter.data.catalogue import load
+
+def net():  # the nearest mean of a class
+    x, y = load("digits", "train").labelled()
+    means = torch.stack([x[y == k].flatten(1).mean(0) for k in range(10)])
+    layer = nn.Linear(64, 10)
+    layer.load_state_dict({"weight": means, "bias": -means.square().sum(1) / 2})
+    return nn.Sequential(nn.Flatten(), layer)
+
+def function():
+    network = net()
+    return lambda x: network(torch.from_numpy(x)).argmax(1).detach().numpy()
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "shop.py").write_text(SHOP)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def evaded(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["evade", *map(str, arguments), "--data", "digits", "--limit", "12"])
+    assert result.exit_code == code or type(result.exception).__name__ == "UsageError", result.output
+    return result.output + str(result.exception or "")
+
+
+def test_gradients_of_a_module_end_in_examples_figures_and_a_picture(shop: Path) -> None:
+    evaded("pgd", "--victim", "shop.py:net", "--norm", "linf", "--eps", "0.2", "-S", "steps=5")
+    (run,) = (shop / "runs").iterdir()
+    found = json.loads((run / "evasion.json").read_text())
+    assert found["n"] == 12
+    assert found["queries"] == 0
+    assert 0 <= found["success_interval"]["low"] <= found["success"] <= found["success_interval"]["high"] <= 1
+    assert safetensors.torch.load_file(run / "examples.safetensors")["examples"].shape == (12, 1, 8, 8)
+    assert (run / "adversarial.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_boundary_sees_labels_only_counts_them_and_stops_at_the_budget(shop: Path) -> None:
+    labels = ["--outputs", "labels", "--classes", "10"]
+    evaded("boundary", "--victim", "shop.py:function", *labels, "--budget", "700", "-S", "steps=100")
+    (run,) = (shop / "runs").iterdir()
+    found = json.loads((run / "evasion.json").read_text())
+    assert 600 < found["queries"] <= 700
+    assert found["success"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["pgd", "--victim", "shop.py:function", "--outputs", "labels", "--classes", "10", "--eps", "1"], "nn.Module"),
+        (["pgd", "--victim", "shop.py:net", "--eps", "0.1", "--budget", "9"], "leave out --budget"),
+        (["boundary", "--victim", "http://127.0.0.1:1/v2/models/shop"], "pass --budget"),
+        (["boundry", "--victim", "shop.py:net"], "did you mean 'boundary'"),
+        (["pgd", "--victim", "shop.py:net"], "pass eps"),
+    ],
+)
+@pytest.mark.usefixtures("shop")
+def test_a_mistake_is_told_in_one_sentence(arguments: list[str], sentence: str) -> None:
+    assert sentence in evaded(*arguments, code=2)
