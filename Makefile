@@ -26,7 +26,7 @@ test-slow: setup
 	$(BIN)/pytest -m slow
 
 bench: setup  ## speed and memory, as ratios measured side by side
-	for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	for script in bench/[!_]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
 	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache

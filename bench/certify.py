@@ -15,7 +15,6 @@ Writes results/bench/certify.json.
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from _keep import keep
 
 from leakmeter.certificates import certify
 from leakmeter.certificates.sampling import Classifier
@@ -110,10 +110,7 @@ def main() -> None:
         "radius 0.5": stopping(model, x, y, arguments.n),
         "peak megabytes": {n: peak_memory(n) for n in (1000, 10_000, 100_000)},
     }
-    print(json.dumps(result, indent=1))
-    path = Path("results/bench/certify.json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n")
+    keep("certify", result)
 
 
 if __name__ == "__main__":

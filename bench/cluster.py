@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
+from _keep import keep
 
 import leakmeter as lm
 from leakmeter.executors import make_executor
@@ -177,11 +178,7 @@ def main() -> None:
         **compare(given.cells, given.steps),
         "driver": [driver_memory(max(1, given.jobs // 10)), driver_memory(given.jobs)],
     }
-    text = json.dumps(record, indent=2)
-    out = Path("results/bench/cluster.json")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text + "\n")
-    print(text)
+    keep("cluster", record)
 
 
 if __name__ == "__main__":

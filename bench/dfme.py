@@ -11,14 +11,13 @@ writes results/bench/dfme.json.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 
 import torch
 import torch.nn.functional as F  # noqa: N812
+from _keep import keep
 from torch import nn
 
 from leakmeter.extraction.base import Job
@@ -145,9 +144,7 @@ def main() -> None:
     command = " ".join(f"--{name} {value}" for name, value in vars(options).items())
     record = {"command": f"python bench/dfme.py {command}", "settings": results, "target_ratio": 2.0}
     record["threads"] = torch.get_num_threads()
-    place = Path("results/bench/dfme.json")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(record, indent=2) + "\n")
+    keep("dfme", record)
 
 
 if __name__ == "__main__":

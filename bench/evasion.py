@@ -17,10 +17,10 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
+from _keep import keep
 from torch import Tensor, nn
 
 from leakmeter.data.catalogue import load
@@ -200,9 +200,7 @@ def main() -> None:
     print("cw", json.dumps(result["cw"], indent=1), flush=True)
     result["boundary"] = boundary(models["plain"], correct, arguments.seed)
     print("boundary", json.dumps(result["boundary"], indent=1), flush=True)
-    path = Path("results/bench/evasion.json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n")
+    keep("evasion", result)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,11 @@ import math
 import multiprocessing
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
+from _keep import FOLDER, keep
 from torch import nn
 
 import leakmeter as lm
@@ -203,14 +203,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--only", choices=PARTS)
     arguments = parser.parse_args()
-    path = Path("results/bench/exact.json")
+    path = FOLDER / "exact.json"
     kept = json.loads(path.read_text()) if arguments.only and path.exists() else {}
     for name, part in PARTS.items():
         if arguments.only in (None, name):
             command = f"python bench/exact.py --seeds {arguments.seeds}" + (f" --only {name}" if arguments.only else "")
             kept[name] = {"command": command, "threads": torch.get_num_threads(), "rows": part(arguments.seeds)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(kept, indent=1) + "\n")
+    keep("exact", kept)
 
 
 if __name__ == "__main__":

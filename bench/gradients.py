@@ -9,13 +9,12 @@ unit of progress, as far as the final accuracies agree. Needs MNIST. Prints rati
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from pathlib import Path
 from statistics import fmean
 
 import torch
 import torch.nn.functional as F  # noqa: N812
+from _keep import keep
 from torch import Tensor, nn
 
 import leakmeter as lm
@@ -110,9 +109,7 @@ def main() -> None:
         "bytes_kept_for_backward": memory,
         "targets": {"times_faster": 3, "accuracy_points": 0.5},
     }
-    place = Path("results/bench/gradients.json")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(record, indent=2) + "\n")
+    keep("gradients", record)
 
 
 if __name__ == "__main__":

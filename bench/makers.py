@@ -9,12 +9,11 @@ results/bench/makers.json.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from multiprocessing import get_context
-from pathlib import Path
 
 import torch
+from _keep import keep
 
 from leakmeter.extraction.makers import MAKERS, draw
 
@@ -79,9 +78,7 @@ def main() -> None:
         "target_two_cores_1x28x28": 5000,
         "met": all(rates["two_cores"] >= 5000 for name, rates in grey.items() if name != BASELINE),
     }
-    place = Path("results/bench/makers.json")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(record, indent=2) + "\n")
+    keep("makers", record)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ results/bench/oracle.json.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from _keep import keep
 from torch import Tensor
 
 from leakmeter.models import make_model
@@ -118,10 +118,7 @@ def main() -> None:
             "asked_2560_at_a_time": overhead(Path(folder) / "many", max(3, blocks // 6), 10 * BATCH),
             "targets": {"door_and_books": 0.03, "answers_per_second": 100_000, "resident_mb": 200},
         }
-    print(json.dumps(record, indent=2))
-    place = Path("results/bench/oracle.json")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(record, indent=2) + "\n")
+    keep("oracle", record)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import http.client
-import json
 import os
 import re
 import statistics
@@ -27,6 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+from _keep import keep
 from pydantic_core import from_json, to_json
 from torch import Tensor
 
@@ -146,11 +146,7 @@ def main() -> None:
     for factory, rows in ("images", 2048), ("features", 8192):
         with serving(factory) as address:
             record[factory] = compare(address, rows, blocks)
-    text = json.dumps(record, indent=2)
-    out = Path("results/bench/remote.json")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text + "\n")
-    print(text)
+    keep("remote", record)
 
 
 if __name__ == "__main__":

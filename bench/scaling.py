@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import argparse
 import heapq
-import json
 import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+from _keep import keep
 
 import leakmeter as lm
 from leakmeter.results import AuditResult
@@ -123,10 +123,7 @@ def main() -> None:
         f"{CHECKED} queries x {len(known)} attacks x 2 seeds, predicted and run": checks,
         f"{WANTED} queries x {len(known)} attacks x {SEEDS} seeds, predicted": predicted,
     }
-    print(json.dumps(record, indent=1))
-    path = Path("results/bench/scaling.json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    keep("scaling", record)
 
 
 if __name__ == "__main__":
