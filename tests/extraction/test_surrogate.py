@@ -137,3 +137,12 @@ def test_gaussian_noise_fills_the_box_and_has_the_stated_spread() -> None:
     torch.testing.assert_close(x.std(0), (high - low) / 4 * 0.9594, rtol=0.02, atol=0)
     loose = gaussian(20_000, VictimSpec("v", (2,), None, None, 2, "logits"), stream(0))
     torch.testing.assert_close(loose.std(0), torch.ones(2), rtol=0.02, atol=0)
+
+
+def test_labels_are_learned_as_they_are_not_softened(victim: Victim, train: Dataset) -> None:
+    """Softened labels would hold every margin near one value, and such a copy's gradients mislead an attacker."""
+    longer = QUICK | {"recipe": Recipe(steps=900, batch=100, lr=5e-3, schedule="cyclic")}
+    copy = extract("surrogate", Oracle(victim, "labels", budget=1400), pool="digits", **longer).substitute
+    with torch.no_grad():
+        best, second = copy(train.x).topk(2).values.T
+    assert (best - second).median() > 6.9  # softened to 0.001, the odds are at most 999 to 1

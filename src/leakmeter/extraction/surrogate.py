@@ -1,14 +1,19 @@
-"""Distillation from a pool of queries (DFME appendix A): ask each once, train with the temperature-scaled KL."""
+"""Distillation from a pool of queries (DFME appendix A): ask each once, train with the temperature-scaled KL.
+
+Labels are learned with cross entropy: softened ones would make a copy that names the classes slightly better, and whose
+gradients lead an attacker astray.
+"""
 
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from pydantic import Field
 from torch import Tensor, nn
 
 from leakmeter.extraction.base import Job
 from leakmeter.extraction.pool import PoolAttack
-from leakmeter.extraction.targets import answered_logits, kl_loss
+from leakmeter.extraction.targets import answered_logits, answered_probs, kl_loss
 from leakmeter.oracle.answer import Answer
 from leakmeter.seeds import derive
 from leakmeter.training.loop import Batch, Recipe, fit
@@ -23,10 +28,11 @@ class Surrogate(PoolAttack):
 
     def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: Job) -> None:
         """Fits the student to the answers."""
+        labels = answer.view.kind == "labels"
         fit(
             student,
-            (x, answered_logits(answer).float()),
-            self._loss,
+            (x, answered_probs(answer) if labels else answered_logits(answer).float()),
+            _label_loss if labels else self._loss,
             self.recipe,
             seed=derive(job.seed, "fit", len(x)),
             progress=job.progress,
@@ -37,3 +43,8 @@ class Surrogate(PoolAttack):
     def _loss(self, model: nn.Module, batch: Batch, _: torch.Generator) -> Tensor:
         x, target = batch
         return kl_loss(model(x), target, self.temperature)
+
+
+def _label_loss(model: nn.Module, batch: Batch, _: torch.Generator) -> Tensor:
+    x, one_hot = batch
+    return F.cross_entropy(model(x), one_hot)
