@@ -116,13 +116,11 @@ def measured(
     seed: int,
     data: str = "mnist",
     model: str | None = None,
+    bfloat16: bool = False,
 ) -> dict[str, Any]:
-    """A network trained and certified: accuracy against radius, and what it answers without an attack.
-
-    Other models than the study's own are larger, and sampled in bfloat16 for that.
-    """
+    """A network trained and certified: accuracy against radius, and what it answers without an attack."""
     network = smoothed(settings, technique, sigma, seed=seed, data=data, model=model)
-    if model is not None:
+    if bfloat16:
         network = Bfloat16(network).eval()
     x, y = images(settings, count, data)
     certificate = votes(settings, network, x, sigma, n, seed=seed)

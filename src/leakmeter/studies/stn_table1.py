@@ -39,7 +39,7 @@ def main(settings: Settings) -> dict[str, Any]:
             record.cell(f"sigma{sigma:g}/seed{number}", measure)
         if not settings.quick:
             measure = partial(measured, settings, "stability", 0.5, count=count, n=VOTES[0.5], radii=RADII, seed=number)
-            record.cell(f"{WIDE}, bfloat16/sigma0.5/seed{number}", partial(measure, model=WIDE))
+            record.cell(f"{WIDE}, bfloat16/sigma0.5/seed{number}", partial(measure, model=WIDE, bfloat16=True))
     found = record.write()
     (settings.out / "stn-table1.md").write_text(_table(found))
     return found
