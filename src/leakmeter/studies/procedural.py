@@ -30,7 +30,7 @@ ALONE = {
     "lessons": 0,
     "learn": {"steps": 8000, "batch": 128, "lr": 3e-3, "schedule": "cyclic"},
 }
-"""One student without lessons: better than the default on Fashion-MNIST's pilot victim, not on MNIST's."""
+"""One student without lessons: tried on a pilot victim of Fashion-MNIST, never on the study's own."""
 LENET_DFME = {
     "batch": 64,
     "width": 16,
