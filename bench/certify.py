@@ -29,7 +29,7 @@ from leakmeter.certificates import certify
 from leakmeter.certificates.sampling import Classifier
 from leakmeter.data.catalogue import load
 from leakmeter.studies.settings import Settings
-from leakmeter.studies.stn import images, smoothed, votes
+from leakmeter.studies.stn import fused, images, smoothed, votes
 
 SIGMA, ALPHA, RADIUS = 0.5, 0.001, 0.5
 SETTINGS = Settings(Path("results"))
@@ -68,7 +68,7 @@ def speed(model: torch.nn.Module, x: torch.Tensor) -> dict[str, float]:
 
 def stopping(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, n: int) -> dict[str, float]:
     fixed = votes(SETTINGS, model, x, SIGMA, n)
-    early = certify(torch.compile(model), x, sigma=SIGMA, n=n, alpha=ALPHA, target_radius=RADIUS)
+    early = certify(fused(model), x, sigma=SIGMA, n=n, alpha=ALPHA, target_radius=RADIUS)
     return {
         "images": len(x),
         "fixed samples per image": fixed.samples.double().mean().item(),

@@ -38,8 +38,7 @@ def evade_to_run(
     """Attacks the victim itself, or `copy` with the victim as the judge; returns what to print."""
     checked = make_plan({**plan, "name": f"evade-{attack}"})
     budget = plan.get("budget")
-    if copy is None:
-        _check_budget(attack, budget, checked.victim.source)
+    _check_budget(attack, budget, checked.victim.source, copy)
     test = load_test(checked)
     if test is None:
         raise UsageError("making adversarial examples needs test data; pass --data, for example --data digits")
@@ -76,10 +75,11 @@ def evade_to_run(
     return [*(f"{key}: {value}" for key, value in record.items() if not isinstance(value, list)), str(run.path)]
 
 
-def _check_budget(attack: str, budget: int | None, source: str) -> None:
-    if ATTACKS[attack].needs_gradients:
+def _check_budget(attack: str, budget: int | None, source: str, copy: str | None) -> None:
+    if ATTACKS[attack].needs_gradients or copy is not None:
         if budget is not None:
-            raise UsageError(f"{attack} follows gradients and asks no queries; leave out --budget, or use boundary")
+            what = "an attack on a copy" if copy is not None else f"{attack} follows gradients and"
+            raise UsageError(f"{what} asks the victim nothing; leave out --budget")
     elif budget is None and is_remote(source):
         raise UsageError(f"{attack} asks a remote victim thousands of times an example; pass --budget")
 

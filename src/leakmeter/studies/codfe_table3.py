@@ -38,6 +38,7 @@ def _row(name: str, cells: list[dict[str, Any]]) -> dict[str, Any]:
         "arm": arm,
         "queries": over_seeds([float(count) for count in queries]),
         "accuracy_there": over_seeds(accuracy),
+        "collapsed": [cell["notes"]["collapsed"] for cell in cells],
         "paper": PAPER[dataset].get(f"{arm}/{view}"),
     }
 

@@ -89,8 +89,8 @@ class _Thief:
         generator = make_generator("dfme", SHAPE, seed=self.seed, width=16)
         z = generator.noise(n, stream(self.seed, "noise"))
         for number, rows in enumerate(torch.split(z, -(-n // ROUNDS))):
-            seed = derive(self.seed, "round", number)
-            fit(generator, (z,), partial(_agreement, students), self._sized(SEEK), seed=seed)
+            seed, seek = derive(self.seed, "round", number), partial(_agreement, students)
+            fit(generator, (z,), seek, self._sized(SEEK), seed=seed, progress=self.settings.progress, title="generator")
             with torch.no_grad():
                 self.ask(generator.to_box(generator(rows)))
             for i, student in enumerate(students):
