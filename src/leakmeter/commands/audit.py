@@ -51,18 +51,7 @@ def audit(
 
     flags: dict[str, Any] = {
         "name": name,
-        "victim": options.victim_flags(
-            victim,
-            input_shape,
-            low,
-            high,
-            classes,
-            outputs,
-            authorized_by=authorized_by,
-            key_env=key_env,
-            rps=rps,
-            concurrency=concurrency,
-        ),
+        "victim": options.victim_flags(locals()),
         "data": {"name": data, "dir": data_dir and str(data_dir)},
         "views": view,
         "attacks": attack and [{"name": each} for each in attack],
@@ -110,18 +99,7 @@ def extract(
 
     flags: dict[str, Any] = {
         "name": None if resume else f"extract-{attack}",
-        "victim": options.victim_flags(
-            victim,
-            input_shape,
-            low,
-            high,
-            classes,
-            outputs,
-            authorized_by=authorized_by,
-            key_env=key_env,
-            rps=rps,
-            concurrency=concurrency,
-        ),
+        "victim": options.victim_flags(locals()),
         "data": {"name": data, "dir": data_dir and str(data_dir)},
         "views": view and [view],
         "attacks": None

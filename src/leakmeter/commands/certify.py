@@ -37,7 +37,7 @@ def certify(
     from leakmeter.certificates.command import certify_to_run
 
     flags = {
-        "victim": options.victim_flags(victim, input_shape, None, None, None, None),
+        "victim": options.victim_flags(locals()),
         "data": {"name": data, "dir": data_dir and str(data_dir), "limit": limit},
         "device": device and options.device(device),
         "threads": threads,

@@ -47,18 +47,7 @@ def evade(
 
     options.set_threads(threads)
     flags = {
-        "victim": options.victim_flags(
-            victim,
-            input_shape,
-            low,
-            high,
-            classes,
-            outputs,
-            authorized_by=authorized_by,
-            key_env=key_env,
-            rps=rps,
-            concurrency=concurrency,
-        ),
+        "victim": options.victim_flags(locals()),
         "data": {"name": data, "dir": data_dir and str(data_dir), "limit": limit},
         "budget": budget,
         "device": device and options.device(device),

@@ -64,25 +64,14 @@ def device(name: str) -> str:
     return name
 
 
-def victim_flags(
-    source: str | None,
-    input_shape: str | None,
-    low: float | None,
-    high: float | None,
-    classes: int | None,
-    outputs: str | None,
-    **remote: str | float | None,
-) -> dict[str, Any]:
-    """The victim's section of a plan, from flags."""
-    shape = numbers("--input-shape", input_shape) if input_shape else None
+def victim_flags(given: dict[str, Any]) -> dict[str, Any]:
+    """The victim's section of a plan, from a command's own arguments, its `locals()`."""
+    shape = given.get("input_shape")
     return {
-        "source": source,
-        "input_shape": shape,
-        "low": low,
-        "high": high,
-        "classes": classes,
-        "outputs": outputs,
-        "remote": remote,
+        "source": given["victim"],
+        "input_shape": numbers("--input-shape", shape) if shape else None,
+        **{name: given.get(name) for name in ("low", "high", "classes", "outputs")},
+        "remote": {name: given.get(name) for name in ("authorized_by", "key_env", "rps", "concurrency")},
     }
 
 
