@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
 import socket
 from collections import Counter
@@ -71,10 +72,14 @@ class Reply:
 
 
 async def infer(name: str, tensor: dict[str, Any], reply: Reply, headers: dict[str, str]) -> None:
-    """The first word of the name is what goes wrong, the second how often, in percent; then it is done properly."""
+    """The first word of the name is what goes wrong, the second how often, in percent; then it is done properly.
+
+    What goes wrong is spread evenly, the first request included: any handful of requests meets its share.
+    """
     manner, _, percent = name.partition("-")
     turns[name] += 1
-    wrong = chance.random() * 100 < float(percent or 100)
+    share = float(percent or 100) / 100
+    wrong = math.ceil(turns[name] * share) > math.ceil((turns[name] - 1) * share)
     key = headers.get("authorization")
     refusals: dict[str, tuple[int, dict[str, str]]] = {  # these compute nothing
         "refuse": [(429, {"retry-after": "0"}), (503, {"retry-after": formatdate(usegmt=True)}), (429, {})][
