@@ -12,7 +12,12 @@ QUICK = {
     "surrogate": ("probs", {"student": "linear", "recipe": {"steps": 5}}),
     "procedural": (
         "labels",
-        {"student": "linear", "committee": 1, "lessons": 20, "learn": {"steps": 5}, "teach": {"steps": 5}},
+        {
+            "student": "linear",
+            "committee": 1,
+            "lessons": 20,
+            **{recipe: {"steps": 5} for recipe in ("scout", "learn", "teach")},
+        },
     ),
     "gradients": ("probs+gradient", {"student": "linear", "recipe": {"steps": 5}}),
     "dfme": ("probs", {"student": "linear", "batch": 16, "width": 4}),

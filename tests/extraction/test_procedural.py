@@ -1,10 +1,12 @@
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 
 from leakmeter.errors import UsageError
 from leakmeter.extraction.base import extract
-from leakmeter.extraction.procedural import jittered
+from leakmeter.extraction.procedural import fairest, jittered
 from leakmeter.extraction.targets import l1_loss
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.runs.run import Run
@@ -16,6 +18,7 @@ QUICK = {
     "committee": 2,
     "jitter": 0.0,
     "lessons": 300,
+    "scout": Recipe(steps=90, batch=50, lr=1e-2),
     "learn": Recipe(steps=150, batch=50, lr=1e-2, schedule="cyclic"),
     "teach": Recipe(steps=250, batch=50, lr=1e-2, schedule="cyclic"),
 }
@@ -67,20 +70,53 @@ def test_a_budget_partly_spent_by_others_is_used_to_the_last_query() -> None:
     assert result.curve[-1].queries == 70
 
 
-def test_chosen_queries_are_those_the_committee_disagrees_on() -> None:
-    """Two members that differ only where the first pixel is bright: bright pictures are chosen."""
+def test_chosen_queries_are_close_calls() -> None:
+    """A scout that tells two classes by whether the first pixel is bright is unsure of the grey ones."""
     from leakmeter.extraction.base import Job
     from leakmeter.extraction.procedural import Procedural, _Campaign
 
     campaign = _Campaign(Procedural(makers={"textures": 1.0}, choice=10), make_oracle(100), Job(0, torch.device("cpu")))
-    members = [nn.Sequential(nn.Flatten(), nn.Linear(64, 4)) for _ in range(2)]
-    for sign, member in zip((1, -1), members, strict=True):
-        nn.init.zeros_(member[1].weight)
-        nn.init.zeros_(member[1].bias)
-        member[1].weight.data[0, 0] = 5.0 * sign
-    chosen = campaign._choose(members, 20)
-    assert chosen.shape == (20, 1, 8, 8)
-    assert chosen[:, 0, 0, 0].min() > 0.5
+    campaign._ask(campaign._draw(50))
+    scout = nn.Sequential(nn.Flatten(), nn.Linear(64, 4))
+    nn.init.zeros_(scout[1].weight)
+    scout[1].weight.data[:2, 0] = torch.tensor([5.0, -5.0])
+    scout[1].bias.data[:] = torch.tensor([-2.5, 2.5, -9.0, -9.0])
+    chosen = campaign._choose(scout, 20)[:, 0, 0, 0]
+    assert (chosen - 0.5).abs().max() < (campaign._draw(200)[:, 0, 0, 0] - 0.5).abs().median()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1, max_size=40),
+    st.lists(st.integers(0, 9), min_size=4, max_size=4),
+)
+def test_the_fairest_order_is_what_taking_one_by_one_gives(items: list[tuple[int, int]], counts: list[int]) -> None:
+    classes, cost = torch.tensor(items).T
+    order = fairest(classes, cost.float(), torch.tensor(counts)).tolist()
+    assert sorted(order) == list(range(len(items)))
+    left, have = set(order), list(counts)
+    for taken in order:
+        fewest = min(have[items[i][0]] for i in left)
+        assert have[items[taken][0]] == fewest, "from a class that has the fewest"
+        assert items[taken][1] == min(items[i][1] for i in left if items[i][0] == items[taken][0])
+        left.remove(taken)
+        have[items[taken][0]] += 1
+
+
+def test_choosing_in_rounds_evens_out_the_classes_at_the_same_price() -> None:
+    def entropy(rounds: int) -> float:
+        oracle = make_oracle(600, "labels")
+        notes = extract("procedural", oracle, student="linear", rounds=rounds, **QUICK).notes
+        assert oracle.ledger.spent() == 600
+        return float(notes["class_entropy"])
+
+    assert entropy(4) > entropy(1) + 0.02
+
+
+@pytest.mark.parametrize("budget", [1, 2, 5])
+def test_fewer_queries_than_rounds_are_asked_all_the_same(budget: int) -> None:
+    oracle = make_oracle(budget, "labels")
+    extract("procedural", oracle, student="linear", rounds=4, **QUICK)
+    assert oracle.ledger.spent() == budget
 
 
 def test_jitter_moves_a_picture_a_little_and_none_at_strength_zero() -> None:
@@ -102,6 +138,7 @@ def test_no_budget_is_refused() -> None:
 def test_a_killed_attack_goes_on_to_the_same_weights_and_pays_no_answer_twice(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("leakmeter.runs.checkpoint._SECONDS", 0.0)
     short = QUICK | {"learn": Recipe(steps=12, batch=50), "teach": Recipe(steps=15, batch=50)}
+    short["scout"] = Recipe(steps=12, batch=50)
 
     def attack(path, dies_at: int = -1) -> tuple[list[torch.Tensor], int]:
         run, steps = Run.enter(path, {}), 0
@@ -116,7 +153,7 @@ def test_a_killed_attack_goes_on_to_the_same_weights_and_pays_no_answer_twice(tm
         monkeypatch.setattr("leakmeter.extraction.procedural.l1_loss", counted)
         net = make_oracle(None)._responder
         oracle = Oracle(net, ledger=run.ledger(120), log=run.answers())
-        done = extract("procedural", oracle, seed=2, stops=[60], student="linear", run=run, first=0.5, **short)
+        done = extract("procedural", oracle, seed=2, stops=[60], student="linear", run=run, rounds=2, **short)
         return list(done.substitute.parameters()), oracle.ledger.spent()
 
     whole, _ = attack(tmp_path / "whole")
@@ -129,9 +166,9 @@ def test_a_killed_attack_goes_on_to_the_same_weights_and_pays_no_answer_twice(tm
 
 @pytest.mark.parametrize(
     ("view", "enough", "expected"),
-    [("probs", 60, [300]), ("probs", 61, [150, 150, 250]), ("labels", 60, [150, 150, 250])],
+    [("probs", 60, [300]), ("probs", 61, [90, 150, 150, 250]), ("labels", 60, [90, 150, 150, 250])],
 )
-def test_from_enough_exact_answers_one_student_learns_in_all_the_steps_of_the_committee(
+def test_enough_exact_answers_need_no_scout_and_one_student_learns_in_all_the_committees_steps(
     monkeypatch: pytest.MonkeyPatch, view: str, enough: int, expected: list[int]
 ) -> None:
     from leakmeter.extraction import procedural
@@ -143,5 +180,5 @@ def test_from_enough_exact_answers_one_student_learns_in_all_the_steps_of_the_co
         return fit(model, data, loss, recipe, **rest)
 
     monkeypatch.setattr(procedural, "fit", watched)
-    extract("procedural", make_oracle(60, view), student="linear", enough=enough, **QUICK)
+    extract("procedural", make_oracle(60, view), student="linear", enough=enough, rounds=2, **QUICK)
     assert taken == expected

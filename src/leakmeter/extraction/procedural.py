@@ -1,8 +1,9 @@
 """Queries drawn by code: no data, no generator to train, and far fewer queries than a trained one needs.
 
-Pictures of strokes, shapes and textures (rows of a table for a victim of features) are asked once. A committee of
-students learns the answers. What it disagrees on is asked next; at the end it teaches one student on as many fresh
-pictures as we like, which cost no query. Many exact answers need no teacher: one student learns them for longer.
+Pictures of strokes, shapes and textures (rows of a table for a victim of features) are asked in rounds: blindly at
+first, then the close calls of a student that learned the answers so far, classes with few answers before the others. A
+committee of students learns all answers and teaches one student on as many fresh pictures as we like, which cost no
+query. Many exact answers need no teacher: one student learns them for longer.
 """
 
 from __future__ import annotations
@@ -24,16 +25,19 @@ from leakmeter.extraction.makers.tabular import tabular
 from leakmeter.extraction.targets import answered_logits, interval_loss, intervals, l1_loss
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.oracle.view import View
 from leakmeter.seeds import derive, stream
 from leakmeter.training.loop import Batch, Loss, Recipe, fit
 
 GREY = {"strokes": 0.4, "blobs": 0.45, "silhouettes": 0.15}
 COLOUR = {"leaves": 0.7, "textures": 0.15, "blobs": 0.15}
 _FEW, _FEW_LABELS = 1000, 20_000
+_BLOCK = 2000
+"""Queries chosen at once: their candidates must fit in memory, and the next block knows their classes."""
 
 
 class Procedural(Attack):
-    """Draw, ask, learn; ask where the committee disagrees; teach."""
+    """Draw, ask, learn what to ask next; learn, teach."""
 
     student: str | None = None
     """A model's name; None: lenet for images, mlp for features."""
@@ -45,18 +49,20 @@ class Procedural(Attack):
     """Tables: groups of columns of which one is 1."""
     committee: int = Field(default=3, ge=1)
     """Students that learn from the answers."""
-    first: float = Field(default=1.0, gt=0, le=1)
-    """The share of each stretch of queries that is asked blindly; the rest is chosen (1: nothing is chosen)."""
-    choice: int = Field(default=6, ge=1)
+    rounds: int = Field(default=4, ge=1)
+    """Rounds in which the queries up to a stop are asked: the first is drawn blindly, the others are chosen."""
+    choice: int = Field(default=8, ge=1)
     """Candidates drawn for each query chosen."""
     jitter: float = Field(default=1.0, ge=0)
     """Strength of the small turns, shifts and zooms under which an answer is taken to stay the same; 0: none.
 
     It fades above a thousand answers, or 20,000 labels: the less is known, the more a neighbour's answer is worth."""
     enough: int = Field(default=5000, ge=1)
-    """Exact answers from which the copy is one student that learned them in all the steps of the committee."""
+    """Exact answers that need no help: none is chosen, and one student learns them in all the committee's steps."""
     lessons: int = Field(default=10_000, ge=0)
     """Fresh pictures on which the committee teaches the final student; 0: the first member is the copy."""
+    scout: Recipe = Recipe(steps=1500, batch=128, lr=3e-3, schedule="cyclic")
+    """How the student that chooses learns, afresh in every round."""
     learn: Recipe = Recipe(steps=4000, batch=128, lr=3e-3, schedule="cyclic")
     teach: Recipe = Recipe(steps=5000, batch=128, lr=3e-3, schedule="cyclic")
 
@@ -79,9 +85,13 @@ class _Campaign:
 
     def play(self) -> nn.Module:
         for stop in self.job.stops:
-            self._ask(self._draw(math.ceil((stop - len(self.x)) * self.attack.first)))
-            if len(self.x) < stop and not self.exhausted:
-                self._ask(self._choose(self._learn(f"{stop}-choice"), stop - len(self.x)))
+            start, rounds = len(self.x), 1 if self._enough(stop) else self.attack.rounds
+            for turn in range(rounds):
+                goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
+                if turn == 0:
+                    self._ask(self._draw(goal - start))
+                else:
+                    self._ask_chosen(goal, f"{stop}-scout-{turn}")
             student = self._copy(stop)
             self.job.observe(student, len(self.x))
             if self.exhausted:
@@ -102,6 +112,20 @@ class _Campaign:
         self.exhausted = len(answer) < len(x)
         self.x, self.answers = torch.cat([self.x, x[: len(answer)]]), [*self.answers, answer]
 
+    def _ask_chosen(self, goal: int, name: str) -> None:
+        """Queries up to `goal` that a student of the answers so far finds hardest to tell."""
+        if len(self.x) < goal and not self.exhausted:
+            scout = self._fit(self._known(), self._answer_loss, self.attack.scout, name)
+            while len(self.x) < goal and not self.exhausted:
+                self._ask(self._choose(scout, min(goal - len(self.x), _BLOCK)))
+
+    def _choose(self, scout: nn.Module, n: int) -> Tensor:
+        """Of several candidates a query, close calls, always from the class that would have the fewest answers."""
+        candidates = self._draw(n * self.attack.choice)
+        likely = predict(scout, candidates).softmax(1).topk(2, dim=1)
+        answered = Answer.join(self.answers).labels.bincount(minlength=self.oracle.spec.classes)
+        return candidates[fairest(likely.indices[:, 0], -likely.values.diff(dim=1)[:, 0], answered)[:n]]
+
     def _draw(self, n: int) -> Tensor:
         """Queries in the victim's box; where it is open, pictures of zero mean and about unit spread."""
         spec = self.oracle.spec
@@ -117,16 +141,12 @@ class _Campaign:
             return spec.clamp((pictures - 0.5) * 4)
         return spec.clamp(torch.lerp(spec.low.to(pictures), spec.high.to(pictures), pictures))
 
-    def _choose(self, committee: list[nn.Module], n: int) -> Tensor:
-        """Of several candidates a query, those on which the committee's probabilities differ most."""
-        candidates = self._draw(n * self.attack.choice)
-        probs = torch.stack([predict(member, candidates).softmax(1) for member in committee])
-        disagreement = (probs - probs.mean(0)).abs().sum((0, 2))
-        return candidates[disagreement.argsort(descending=True, stable=True)[:n]]
+    def _enough(self, answers: int) -> bool:
+        return answers >= self.attack.enough and _exact(self.oracle.view)
 
     def _copy(self, stop: int) -> nn.Module:
         """A fresh student, from everything known."""
-        if len(self.x) < self.attack.enough or not _exact(self.answers[0]):
+        if not self._enough(len(self.x)):
             return self._teach(self._learn(str(stop)), stop)
         steps = self.attack.committee * self.attack.learn.total_steps(len(self.x))
         longer = self.attack.learn.model_copy(update={"steps": steps, "epochs": None})
@@ -147,9 +167,8 @@ class _Campaign:
         x = torch.cat([self.x, self._draw(self.attack.lessons)])
         target = torch.stack([predict(member, x) for member in committee]).mean(0)
         target -= target.mean(1, keepdim=True)
-        answer = Answer.join(self.answers)
-        if _exact(answer):
-            target[: len(self.x)] = answered_logits(answer).float()
+        if _exact(self.oracle.view):
+            target[: len(self.x)] = answered_logits(Answer.join(self.answers)).float()
         return self._fit((x, target), self._lesson_loss, self.attack.teach, f"{stop}-final")
 
     def _fit(self, data: Batch, loss: Loss, recipe: Recipe, name: str) -> nn.Module:
@@ -179,14 +198,23 @@ class _Campaign:
         return l1_loss(model(batch[0]), batch[1])
 
 
-def _exact(answer: Answer) -> bool:
-    """Whether the answers give all logits up to a constant."""
-    return answer.view.kind == "logits" or (answer.view.kind == "probs" and answer.view.decimals is None)
+def fairest(classes: Tensor, cost: Tensor, counts: Tensor) -> Tensor:
+    """The order in which to take items so that the smallest class grows first, in each class the cheapest item."""
+    by_class = cost.argsort(stable=True)
+    by_class = by_class[classes[by_class].argsort(stable=True)]
+    sizes = classes.bincount(minlength=len(counts))
+    rank = torch.arange(len(classes), device=classes.device) - (sizes.cumsum(0) - sizes)[classes[by_class]]
+    return by_class[(counts[classes[by_class]] + rank).argsort(stable=True)]
+
+
+def _exact(view: View) -> bool:
+    """Whether answers give all logits up to a constant."""
+    return view.kind == "logits" or (view.kind == "probs" and view.decimals is None)
 
 
 def _targets(answer: Answer) -> tuple[Tensor, ...]:
     """What there is to learn: logits, or labels, or an interval for every log-probability."""
-    if _exact(answer):
+    if _exact(answer.view):
         return (answered_logits(answer).float(),)
     if answer.view.kind == "labels":
         return (answer.labels,)
