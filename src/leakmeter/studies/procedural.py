@@ -25,12 +25,6 @@ VICTIMS = {"mnist": "lenet", "fashion-mnist": "lenet", "cifar10": "small-conv"}
 UNRELATED = {"mnist": "fashion-mnist", "fashion-mnist": "mnist", "cifar10": "svhn"}
 OTHER_STUDENT = {"student": "codfe-substitute", "committee": 2}
 COLOUR_STUDENT = {"student": "small-conv"}
-ALONE = {
-    "committee": 1,
-    "lessons": 0,
-    "learn": {"steps": 8000, "batch": 128, "lr": 3e-3, "schedule": "cyclic"},
-}
-"""One student without lessons: tried on a pilot victim of Fashion-MNIST, never on the study's own."""
 LENET_DFME = {
     "batch": 64,
     "width": 16,
@@ -46,7 +40,7 @@ ARMS = [
     Arm("procedural-probs", "mnist", "procedural", "probs", {500: 0.97, 2000: 0.99}, {}),
     Arm("procedural-probs", "fashion-mnist", "procedural", "probs", {5000: 0.90, 20_000: 0.955}, {}),
     Arm("procedural-labels", "mnist", "procedural", "labels", {5000: 0.975, 20_000: 0.99}, {}),
-    Arm("procedural-labels", "fashion-mnist", "procedural", "labels", {20_000: 0.85}, ALONE),
+    Arm("procedural-labels", "fashion-mnist", "procedural", "labels", {20_000: 0.85}, {}),
     Arm("procedural-other-student", "mnist", "procedural", "probs", {5000: 0.985}, OTHER_STUDENT),
     Arm("procedural-other-student", "fashion-mnist", "procedural", "probs", {20_000: 0.93}, OTHER_STUDENT),
     Arm("dfme-100k", "mnist", "dfme", "probs", {100_000: 0.88}, LENET_DFME),
@@ -90,7 +84,7 @@ def stolen(settings: Settings, arm: Arm, seed: int) -> Copy:
 
 
 _SHORT = {"steps": 60, "batch": 100, "lr": 3e-3, "schedule": "cyclic"}
-_QUICK = {"committee": 2, "lessons": 500, "learn": _SHORT, "teach": _SHORT}
+_QUICK = {"committee": 2, "lessons": 500, "scout": _SHORT, "learn": _SHORT, "teach": _SHORT}
 
 
 def _summary(record: Record, arm: Arm) -> dict[str, Any]:
