@@ -11,6 +11,7 @@ from leakmeter.cli import app
 from leakmeter.errors import UsageError
 
 SHOP = """
+import pathlib
 import torch
 from torch import nn
 from leakmeter.data.catalogue import load
@@ -23,9 +24,16 @@ def net():  # the nearest mean of a class
     return nn.Sequential(nn.Flatten(), layer)
 
 def function():
-    network = net()
-    return lambda x: network(torch.from_numpy(x)).argmax(1).detach().numpy()
+    network, book, mortal = net(), pathlib.Path("asked"), pathlib.Path("mortal")
+    def answer(x):
+        with book.open("a") as file:
+            file.write("x" * len(x))
+        if mortal.exists() and book.stat().st_size > 400:
+            raise KeyboardInterrupt
+        return network(torch.from_numpy(x)).argmax(1).detach().numpy()
+    return answer
 """
+LABELS = ["--victim", "shop.py:function", "--outputs", "labels", "--classes", "10"]
 
 
 @pytest.fixture
@@ -56,12 +64,35 @@ def test_gradients_of_a_module_end_in_examples_figures_and_a_picture(shop: Path)
 
 
 def test_boundary_sees_labels_only_counts_them_and_stops_at_the_budget(shop: Path) -> None:
-    labels = ["--outputs", "labels", "--classes", "10"]
-    evaded("boundary", "--victim", "shop.py:function", *labels, "--budget", "700", "-S", "steps=100")
+    evaded("boundary", *LABELS, "--budget", "700", "-S", "steps=100")
     (run,) = (shop / "runs").iterdir()
     found = json.loads((run / "evasion.json").read_text())
     assert 600 < found["queries"] <= 700
     assert found["success"] > 0
+
+
+def test_a_stopped_attack_goes_on_to_the_same_examples_and_pays_no_answer_twice(shop: Path) -> None:
+    asked, mortal = shop / "asked", shop / "mortal"
+    ask = ["boundary", *LABELS, "--budget", "2000", "-S", "steps=60", "--out"]
+    evaded(*ask, "whole")
+    (whole,) = (shop / "whole").iterdir()
+    price = json.loads((whole / "evasion.json").read_text())["queries"]
+    once = asked.stat().st_size
+    assert once > price > 500
+    asked.unlink()
+    mortal.touch()
+    assert evade(*ask, "killed").exit_code != 0
+    before = asked.stat().st_size
+    mortal.unlink()
+    (killed,) = (shop / "killed").iterdir()
+    with pytest.raises(UsageError, match="no run of pgd"):
+        raise evade("pgd", "--resume", killed).exception or AssertionError
+    evaded("boundary", "--resume", killed)
+    paid = json.loads((killed / "evasion.json").read_text())["queries"]
+    assert paid == price
+    assert 400 < before < once
+    assert 0 < asked.stat().st_size - once <= 4 + 12, "opening the victim looks at 4 rows; one batch was never heard"
+    assert (killed / "examples.safetensors").read_bytes() == (whole / "examples.safetensors").read_bytes()
 
 
 @pytest.mark.parametrize(

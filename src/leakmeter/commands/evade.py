@@ -35,13 +35,15 @@ def evade(
     rps: options.Rps = None,
     concurrency: options.Concurrency = None,
     out: options.Out = Path("runs"),
+    resume: options.Resume = None,
     device: options.Device = None,
     threads: options.Threads = None,
     display: options.Display = None,
 ) -> None:
     """Makes adversarial examples on a model, or on a copy of it, and measures them on the model.
 
-    boundary asks for labels alone, and every label is counted; so it also works on a model behind an API.
+    boundary asks for labels alone, and every label is counted; so it also works on a model behind an API. --resume
+    goes on with all settings of a run that was stopped, and asks nothing twice.
     """
     from leakmeter.evasion.command import evade_to_run
 
@@ -59,5 +61,5 @@ def evade(
         "seed": seed,
         "options": options.settings(settings or [], None),
     }
-    for line in evade_to_run(attack, options.given(flags), asked, copy, out, options.display(display)):
+    for line in evade_to_run(attack, options.given(flags), asked, copy, out, resume, options.display(display)):
         typer.echo(line)

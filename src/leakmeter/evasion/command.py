@@ -21,10 +21,9 @@ from leakmeter.progress import SILENT, Progress
 from leakmeter.report.sheet import sheet_png, unit_range
 from leakmeter.runs.files import write_atomic
 from leakmeter.runs.network import load_network
-from leakmeter.runs.run import Run, environment, fresh_path
+from leakmeter.runs.run import Run, environment, fresh_path, without_none
 from leakmeter.victims.remote import is_remote
 from leakmeter.victims.spec import VictimSpec
-from leakmeter.victims.victim import Victim
 
 
 def evade_to_run(
@@ -33,9 +32,17 @@ def evade_to_run(
     asked: dict[str, Any],
     copy: str | None,
     out: Path,
+    resume: Path | None = None,
     progress: Progress = SILENT,
 ) -> list[str]:
-    """Attacks the victim itself, or `copy` with the victim as the judge; returns what to print."""
+    """Attacks the victim itself, or `copy` with the victim as the judge; returns what to print.
+
+    A resumed attack takes everything from its folder, answers already paid for included.
+    """
+    content = {"attack": attack, "plan": plan, "asked": without_none(asked), "copy": copy}
+    if resume is not None:
+        content = _resumed(attack, resume)
+        plan, copy = content["plan"], content.get("copy")
     checked = make_plan({**plan, "name": f"evade-{attack}"})
     budget = plan.get("budget")
     _check_budget(attack, budget, checked.victim.source, copy)
@@ -43,36 +50,42 @@ def evade_to_run(
     if test is None:
         raise UsageError("making adversarial examples needs test data; pass --data, for example --data digits")
     victim = open_victim(checked, test)
-    model = None if copy is not None else _reached(attack, victim, budget)
+    gradients = copy is None and ATTACKS[attack].needs_gradients
+    model: nn.Module | Oracle | None = victim.white_box if gradients else None
     x, y = (column.to(checked.device) for column in test.labelled())
-    target = asked["target"]
-    settings = {
-        "norm": asked["norm"],
-        "eps": asked["eps"],
-        "target": int(target) if target is not None and target.isdecimal() else target,
-        "seed": asked["seed"],
-        **asked["options"],
-    }
-    stated = {key: value for key, value in asked.items() if value is not None}
-    run = Run.enter(fresh_path(out, f"evade-{attack}"), {"attack": attack, "plan": plan, "asked": stated, "copy": copy})
+    settings = _settings(content["asked"])
+    run = Run.enter(resume or fresh_path(out, f"evade-{attack}"), content)
     with run.held():
-        if model is None:
-            network = load_network(Path(str(copy))).to(checked.device)
+        if copy is not None:
+            network = load_network(Path(copy)).to(checked.device)
             thief = measure_transfer(attack, network, victim, x, y, progress=progress, **settings)
             found, record, x = thief.evasion, thief.transfer.model_dump(), x[thief.rows]
         else:
+            model = model or Oracle(victim, "labels", ledger=run.ledger(budget), log=run.answers())
             found = evade(attack, model, x, y, progress=progress, **settings, **_box(victim.spec))
-            record = _record(found)
+            record = _record(found, model.ledger.spent() if isinstance(model, Oracle) else 0)
         write_atomic(run.path / "examples.safetensors", safetensors.torch.save({"examples": found.examples.cpu()}))
-        write_atomic(
-            run.path / "evasion.json",
-            json.dumps(
-                {"attack": attack, "plan": plan, "asked": stated, "environment": environment(), **record}
-            ).encode(),
-        )
+        told = {**without_none(content), "environment": environment(), **record}
+        write_atomic(run.path / "evasion.json", json.dumps(told).encode())
         if x.dim() == 4:
             write_atomic(run.path / "adversarial.png", picture(x, found, victim.spec))
     return [*(f"{key}: {value}" for key, value in record.items() if not isinstance(value, list)), str(run.path)]
+
+
+def _resumed(attack: str, path: Path) -> dict[str, Any]:
+    content = Run.open(path).plan
+    if content.get("attack") != attack:
+        raise UsageError(f"{path} is no run of {attack}; give the attack it was started with, or start a new run")
+    return content
+
+
+def _settings(asked: dict[str, Any]) -> dict[str, Any]:
+    """What was asked for, as `evade` takes it."""
+    options: dict[str, Any] = asked.get("options", {})
+    target = asked.get("target")
+    if target is not None and target.isdecimal():
+        target = int(target)
+    return {"norm": asked.get("norm"), "eps": asked.get("eps"), "target": target, "seed": asked["seed"], **options}
 
 
 def _check_budget(attack: str, budget: int | None, source: str, copy: str | None) -> None:
@@ -82,11 +95,6 @@ def _check_budget(attack: str, budget: int | None, source: str, copy: str | None
             raise UsageError(f"{what} asks the victim nothing; leave out --budget")
     elif budget is None and is_remote(source):
         raise UsageError(f"{attack} asks a remote victim thousands of times an example; pass --budget")
-
-
-def _reached(attack: str, victim: Victim, budget: int | None) -> nn.Module | Oracle:
-    """The network itself for gradients; where labels are enough, nothing but labels, each of them counted."""
-    return victim.white_box if ATTACKS[attack].needs_gradients else Oracle(victim, "labels", budget)
 
 
 def picture(x: Tensor, found: Evasion, spec: VictimSpec, columns: int = 12) -> bytes:
@@ -102,7 +110,7 @@ def _box(spec: VictimSpec) -> dict[str, Any]:
     return {"low": spec.low, "high": spec.high}
 
 
-def _record(found: Evasion) -> dict[str, Any]:
+def _record(found: Evasion, queries: int) -> dict[str, Any]:
     won = int(found.success.sum())
     distances = found.distance[found.success]
     return {
@@ -112,5 +120,5 @@ def _record(found: Evasion) -> dict[str, Any]:
         "success": found.rate,
         "success_interval": wilson(won, len(found.success)).model_dump(),
         "median_distance": float(distances.median()) if won else None,
-        "queries": found.queries,
+        "queries": queries,
     }
