@@ -1,9 +1,9 @@
 """Queries drawn by code: no data, no generator to train, and far fewer queries than a trained one needs.
 
-Pictures of strokes, shapes and textures (rows of a table for a victim of features) are asked in rounds: blindly at
-first, then the close calls of a student that learned the answers so far, classes with few answers before the others. A
-committee of students learns all answers and teaches one student on as many fresh pictures as we like, which cost no
-query. Many exact answers need no teacher: one student learns them for longer.
+Pictures of strokes, shapes and textures (rows of a table for a victim of features) are asked; where answers
+are not exact, in rounds: blindly at first, then the close calls of a student that learned the answers so far, classes
+with few answers before the others. A committee of students learns all answers and teaches one student on as many fresh
+pictures as we like, which cost no query. Many exact answers need no teacher: one student learns them for longer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class Procedural(Attack):
     committee: int = Field(default=3, ge=1)
     """Students that learn from the answers."""
     rounds: int = Field(default=4, ge=1)
-    """Rounds in which the queries up to a stop are asked: the first is drawn blindly, the others are chosen."""
+    """Rounds in which the queries up to a stop are asked: the first is drawn blindly, the others are chosen.
+
+    Exact answers are asked for in one: they tell as much anywhere, while a label tells most beside a boundary."""
     choice: int = Field(default=8, ge=1)
     """Candidates drawn for each query chosen."""
     jitter: float = Field(default=1.0, ge=0)
@@ -58,7 +60,7 @@ class Procedural(Attack):
 
     It fades above a thousand answers, or 20,000 labels: the less is known, the more a neighbour's answer is worth."""
     enough: int = Field(default=5000, ge=1)
-    """Exact answers that need no help: none is chosen, and one student learns them in all the committee's steps."""
+    """Exact answers from which the copy is one student that learned them in all the steps of the committee."""
     lessons: int = Field(default=10_000, ge=0)
     """Fresh pictures on which the committee teaches the final student; 0: the first member is the copy."""
     scout: Recipe = Recipe(steps=1500, batch=128, lr=3e-3, schedule="cyclic")
@@ -85,7 +87,7 @@ class _Campaign:
 
     def play(self) -> nn.Module:
         for stop in self.job.stops:
-            start, rounds = len(self.x), 1 if self._enough(stop) else self.attack.rounds
+            start, rounds = len(self.x), 1 if _exact(self.oracle.view) else self.attack.rounds
             for turn in range(rounds):
                 goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
                 if turn == 0:
@@ -141,12 +143,9 @@ class _Campaign:
             return spec.clamp((pictures - 0.5) * 4)
         return spec.clamp(torch.lerp(spec.low.to(pictures), spec.high.to(pictures), pictures))
 
-    def _enough(self, answers: int) -> bool:
-        return answers >= self.attack.enough and _exact(self.oracle.view)
-
     def _copy(self, stop: int) -> nn.Module:
         """A fresh student, from everything known."""
-        if not self._enough(len(self.x)):
+        if len(self.x) < self.attack.enough or not _exact(self.oracle.view):
             return self._teach(self._learn(str(stop)), stop)
         steps = self.attack.committee * self.attack.learn.total_steps(len(self.x))
         longer = self.attack.learn.model_copy(update={"steps": steps, "epochs": None})
