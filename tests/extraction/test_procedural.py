@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -9,6 +11,7 @@ from leakmeter.extraction.base import extract
 from leakmeter.extraction.procedural import fairest, jittered
 from leakmeter.extraction.targets import interval_loss
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.oracle.view import View
 from leakmeter.runs.run import Run
 from leakmeter.seeds import stream
 from leakmeter.training.loop import Recipe, fit
@@ -117,6 +120,19 @@ def test_fewer_queries_than_rounds_are_asked_all_the_same(budget: int) -> None:
     oracle = make_oracle(budget, "labels")
     extract("procedural", oracle, student="linear", rounds=4, **QUICK)
     assert oracle.ledger.spent() == budget
+
+
+@pytest.mark.parametrize("enough", [60, 61])
+def test_answers_that_a_knowing_attacker_takes_for_rounded_are_never_learned_as_exact(monkeypatch, enough: int) -> None:
+    def refused(_: object) -> None:
+        raise AssertionError("the attacker knows better")
+
+    monkeypatch.setattr("leakmeter.extraction.procedural.answered_logits", refused)
+    oracle = Oracle(
+        make_oracle(None)._responder, "probs", 60, undo=lambda a: replace(a, view=View("probs", decimals=2))
+    )
+    extract("procedural", oracle, student="linear", enough=enough, **QUICK)
+    assert oracle.ledger.spent() == 60
 
 
 def test_jitter_moves_a_picture_a_little_and_none_at_strength_zero() -> None:

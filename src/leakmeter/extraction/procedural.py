@@ -145,7 +145,7 @@ class _Campaign:
 
     def _copy(self, stop: int) -> nn.Module:
         """A fresh student, from everything known."""
-        if len(self.x) < self.attack.enough or not _exact(self.oracle.view):
+        if len(self.x) < self.attack.enough or not _exact(self.answers[0].view):
             return self._teach(self._learn(str(stop)), stop)
         steps = self.attack.committee * self.attack.learn.total_steps(len(self.x))
         longer = self.attack.learn.model_copy(update={"steps": steps, "epochs": None})
@@ -166,7 +166,7 @@ class _Campaign:
         x = torch.cat([self.x, self._draw(self.attack.lessons)])
         target = torch.stack([predict(member, x) for member in committee]).mean(0)
         target -= target.mean(1, keepdim=True)
-        if _exact(self.oracle.view):
+        if _exact(self.answers[0].view):  # what an attacker who knows a defense makes of an answer may be less exact
             target[: len(self.x)] = answered_logits(Answer.join(self.answers)).float()
         return self._fit((x, target), self._lesson_loss, self.attack.teach, f"{stop}-final")
 
