@@ -200,3 +200,13 @@ def address_told(server: subprocess.Popen[str]) -> str:
         if found := re.search(r"running on http://127\.0\.0\.1:(\d+)", line):
             return said.split()[-1].replace(":0/", f":{found[1]}/")
     raise AssertionError("the server ended")
+
+
+def test_the_servers_key_is_not_taken_for_a_remote_victims(tmp_path, monkeypatch) -> None:
+    (tmp_path / "shop.py").write_text("from torch import nn\ndef net():\n    return nn.Linear(3, 2)\n")
+    asked = {}
+    monkeypatch.setattr("leakmeter.serve.serve", lambda model, **rest: asked.update(rest))
+    facts = ["--input-shape", "3", "--low", "0", "--high", "1", "--outputs", "logits"]
+    result = CliRunner().invoke(app, ["serve", f"{tmp_path}/shop.py:net", "--key-env", "SHOP_KEY", *facts])
+    assert result.exit_code == 0, result.output
+    assert asked["key_env"] == "SHOP_KEY"

@@ -36,7 +36,7 @@ def test_halving_averages_smooth_ramps_and_constants_stay():
     assert torch.allclose(flat, torch.tensor(0.4))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from([1, 3]), st.sampled_from([1, 3]), st.integers(1, 40), st.integers(1, 40), st.integers(0, 9))
 def test_any_images_become_any_images_in_the_box(channels, target, height, width, seed):
     source = images(4, channels, 9, 7, seed=seed)

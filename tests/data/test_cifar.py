@@ -173,7 +173,7 @@ def test_a_pickle_cannot_fill_the_memory(tmp_path, raw):
 @pytest.mark.parametrize(
     ("name", "whole"), [("data_batch_1.bin", binary()), ("data_batch_1", python_2()), ("data_batch_1", python_3())]
 )
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_batches_load_or_are_refused(tmp_path, damaged, name, whole, data):
     put(tmp_path, name, data.draw(damaged(whole)))

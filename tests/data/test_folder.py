@@ -86,7 +86,7 @@ def test_a_wrong_folder_is_refused(tmp_path, files, words):
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "PPM"])
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_images_load_or_are_refused(tmp_path, damaged, kind, data):
     (tmp_path / "a.png").write_bytes(data.draw(damaged(encode(RGB, kind))))

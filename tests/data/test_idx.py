@@ -73,7 +73,7 @@ def test_a_wrong_file_is_named_with_what_was_expected(tmp_path, images, labels, 
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_files_load_or_are_refused(tmp_path, damaged, pack, data):
     images, labels = pack(idx_bytes(IMAGES)), pack(idx_bytes(LABELS))

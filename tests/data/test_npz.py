@@ -117,7 +117,7 @@ def test_an_entry_that_is_no_array_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_files_load_or_are_refused(tmp_path, damaged, write, data):
     file = io.BytesIO()

@@ -55,7 +55,7 @@ def test_a_wrong_file_is_named_with_what_was_expected(tmp_path, raw, words):
 
 
 @pytest.mark.parametrize("compressed", [True, False])
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_files_load_or_are_refused(tmp_path, damaged, compressed, data):
     whole = mat(compressed, X=X, y=Y)

@@ -70,7 +70,7 @@ def test_mistakes_are_named(text: str, sentence: str) -> None:
         parse(text)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(distributions(), st.sampled_from([text for text in CHANGING if text != "top:5"]))
 def test_answers_are_distributions(probs: Tensor, text: str) -> None:
     shown = changed(text, probs)
@@ -79,13 +79,13 @@ def test_answers_are_distributions(probs: Tensor, text: str) -> None:
     assert torch.allclose(shown.sum(1), torch.ones(len(probs), dtype=shown.dtype), atol=1e-9)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(distributions(), st.sampled_from(["top:1", "top:2", "noise:0.1", "noise:3"]))
 def test_labels_are_kept(probs: Tensor, text: str) -> None:
     assert torch.equal(changed(text, probs).argmax(1), probs.argmax(1))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(distributions(), st.integers(0, 4))
 def test_rounding_moves_nothing_a_whole_step_and_never_turns_the_order(probs: Tensor, decimals: int) -> None:
     shown, step = changed(f"rounding:{decimals}", probs), 10.0**-decimals

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -44,7 +44,6 @@ def test_the_top_class_is_perturbed_however_sure_it_is(top: float) -> None:
     assert top - shown[0, 0].item() > 0.05
 
 
-@settings(deadline=None)
 @given(st.floats(0.501, 1), st.floats(0.05, 1), st.floats(0.05, 0.99), st.integers(2, 8))
 def test_a_label_above_one_half_is_kept(top: float, beta: float, gamma: float, classes: int) -> None:
     for rest in (

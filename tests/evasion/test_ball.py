@@ -54,7 +54,7 @@ def test_the_quick_projection_is_off_by_rounding_only(norm, center, points, eps)
     assert (region.distance(projected) <= eps * (1 + 1e-6) + 1e-6).all()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(arrays(np.float32, (1, 3), elements=st.floats(0, 1, width=32)), st.floats(0.1, 1.0), any_rows)
 def test_the_linf_projection_is_the_nearest_point(center, eps, points):
     region = ball("linf", center, eps)

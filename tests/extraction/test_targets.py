@@ -29,7 +29,7 @@ def answer_to(logits: torch.Tensor, text: str) -> Answer:
 
 
 @given(st.integers(0, 1000), st.floats(0.01, 20))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_logits_come_back_up_to_their_mean(seed: int, scale: float) -> None:
     logits = make_logits(seed, scale).double()
     recovered = recover_logits(logits.softmax(1), floor=torch.finfo(torch.float64).tiny)
@@ -47,7 +47,7 @@ def test_recovery_is_finite_and_keeps_the_order_when_probabilities_underflow() -
 
 @pytest.mark.parametrize("text", VIEWS)
 @given(seed=st.integers(0, 1000), scale=st.floats(0.1, 60))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_truth_lies_in_the_interval_of_every_view(text: str, seed: int, scale: float) -> None:
     logits = make_logits(seed, scale)
     low, high = intervals(answer_to(logits, text))

@@ -54,7 +54,7 @@ def test_gradients_reach_every_parameter(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(low=st.floats(-1e3, 1e3, width=32), gap=st.floats(2**-7, 1e3, width=32), seed=st.integers(0, 99))
 def test_no_rounding_leaves_the_box(name: str, low: float, gap: float, seed: int) -> None:
     generator = make_generator(name, (1, 4, 4), width=1, low=low, high=low + gap)

@@ -88,7 +88,7 @@ class Workers(RuleBasedStateMachine):
 def test_no_order_of_events_exceeds_the_total_or_forgets_a_row() -> None:
     from hypothesis import settings
 
-    run_state_machine_as_test(Workers, settings=settings(max_examples=25, stateful_step_count=20, deadline=None))
+    run_state_machine_as_test(Workers, settings=settings(max_examples=25, stateful_step_count=20))
 
 
 @given(

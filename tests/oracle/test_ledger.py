@@ -97,10 +97,10 @@ class Accountant(RuleBasedStateMachine):
 
 
 TestAccountant = Accountant.TestCase
-TestAccountant.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+TestAccountant.settings = settings(max_examples=15, stateful_step_count=20)
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(budget=st.integers(0, 400), batch=st.integers(1, 13))
 def test_eight_threads_never_pass_the_budget(counter, victim, budget: int, batch: int) -> None:
     counter.calls.clear()

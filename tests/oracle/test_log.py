@@ -86,7 +86,7 @@ def test_any_flipped_byte_is_noticed_and_nothing_is_cut_off(tmp_path) -> None:
         assert path.read_bytes() == bytes(damaged)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.binary(min_size=73, max_size=400))
 def test_a_file_that_is_no_log_is_named(tmp_path_factory, content: bytes) -> None:
     folder = tmp_path_factory.mktemp("garbage")

@@ -63,7 +63,7 @@ def test_repeats_count_each_time_also_when_replayed(door, counter) -> None:
 
 
 @pytest.mark.parametrize("method", ["append", "_compute", "_reserve"])
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kills=st.lists(st.integers(0, 6), min_size=1, max_size=3))
 def test_killed_again_and_again_the_count_and_the_answers_stay_those_of_one_run(
     victim, counter, tmp_path_factory, method: str, kills: list[int]

@@ -77,7 +77,7 @@ TOML = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.dictionaries(st.text("xyz", min_size=1, max_size=3), TOML, max_size=4))
 def test_any_plan_can_be_resumed_with_itself(tmp_path_factory, plan: dict) -> None:
     path = tmp_path_factory.mktemp("runs") / "run"

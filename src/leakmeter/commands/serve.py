@@ -26,7 +26,7 @@ def serve(
     from leakmeter.serve.model import Served
     from leakmeter.victims.load import load_victim
 
-    facts = options.given(options.victim_flags(locals()))
+    facts = options.given(options.victim_flags({**locals(), "key_env": None}))  # the key is the server's own
     model = load_victim(victim, **make_plan({"victim": facts}).victim.keywords())
     typer.echo(f"the model: http://127.0.0.1:{port}/v2/models/{Served(model).name}")
     run_server(model, port=port, key_env=key_env, rate=rate)

@@ -61,7 +61,8 @@ def evade_to_run(
             thief = measure_transfer(attack, network, victim, x, y, progress=progress, **settings)
             found, record, x = thief.evasion, thief.transfer.model_dump(), x[thief.rows]
         else:
-            model = model or Oracle(victim, "labels", ledger=run.ledger(budget), log=run.answers())
+            if model is None:  # labels are enough: nothing but labels, each of them counted
+                model = Oracle(victim, "labels", ledger=run.ledger(budget), log=run.answers())
             found = evade(attack, model, x, y, progress=progress, **settings, **_box(victim.spec))
             record = _record(found, model.ledger.spent() if isinstance(model, Oracle) else 0)
         write_atomic(run.path / "examples.safetensors", safetensors.torch.save({"examples": found.examples.cpu()}))

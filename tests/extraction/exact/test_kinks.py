@@ -100,7 +100,7 @@ def test_a_smooth_function_ends_the_search_by_an_error() -> None:
         search(smooth, smooth(torch.tensor([-3.0, 2.0], dtype=torch.float64)), torch.ones(1).double(), resolution=1e-15)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.floats(-40, 40), min_size=0, max_size=12, unique=True), st.integers(1, 3), st.integers(0, 99))
 def test_any_bends_are_found_or_marked_and_always_add_up(places: list[float], outputs: int, seed: int) -> None:
     function = Bent(torch.tensor(places, dtype=torch.float64), outputs, 3, seed)
