@@ -68,8 +68,8 @@ def make_generator(name: str, output_shape: tuple[int, ...], *, seed: int = 0, *
 
 
 def _seeded(seed: int, what: str) -> AbstractContextManager[None]:
-    from leakmeter.seeds import derive  # here, so that listing the names does not load torch
-    from leakmeter.training.loop import private_randomness
+    # here, so that listing the names does not load torch
+    from leakmeter.seeds import derive, private_randomness
 
     return private_randomness(derive(seed, what))
 

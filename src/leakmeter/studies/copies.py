@@ -16,9 +16,9 @@ from leakmeter.data.catalogue import load
 from leakmeter.data.places import cache
 from leakmeter.evaluation.intervals import mean_interval
 from leakmeter.extraction.base import extract
+from leakmeter.files import write_atomic
+from leakmeter.models.saved import load_network, save_network
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.runs.files import write_atomic
-from leakmeter.runs.network import load_network, save_network
 from leakmeter.studies.settings import Settings
 from leakmeter.studies.victims import LENET, trained
 from leakmeter.training.loop import Recipe

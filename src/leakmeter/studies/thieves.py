@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from leakmeter.data.catalogue import load
+from leakmeter.evaluation.transfer import measure_transfer
 from leakmeter.evasion.goal import Target
-from leakmeter.evasion.transfer import measure_transfer
 from leakmeter.extraction.base import make_student, student_name
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive

@@ -7,8 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from leakmeter.errors import UsageError
-from leakmeter.victims.victim import first_line
+from leakmeter.errors import UsageError, first_line
 
 
 def load_exported(path: Path) -> nn.Module:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from leakmeter.errors import UsageError
-from leakmeter.registry import did_you_mean
+from leakmeter.settings import checked
 
 
 class RemoteSettings(BaseModel):
@@ -38,12 +37,8 @@ class RemoteSettings(BaseModel):
 
 def make_settings(given: RemoteSettings | Mapping[str, Any] | None) -> RemoteSettings:
     """The settings, or one sentence about the first thing wrong with them."""
-    try:
-        return RemoteSettings.model_validate(given or {})
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        if first["type"] == "extra_forbidden":
-            hint = did_you_mean(key, RemoteSettings.model_fields)
-            raise UsageError(f"unknown setting '{key}' of a remote victim{hint}") from None
-        raise UsageError(f"the setting '{key}' of a remote victim: {first['msg']}") from None
+    return (
+        given
+        if isinstance(given, RemoteSettings)
+        else checked(RemoteSettings, given or {}, "a remote victim", "setting")
+    )

@@ -9,10 +9,9 @@ import safetensors
 import safetensors.torch
 from torch import nn
 
-from leakmeter.errors import UsageError
+from leakmeter.errors import UsageError, first_line
+from leakmeter.files import told, write_atomic
 from leakmeter.models import make_model
-from leakmeter.runs.files import told, write_atomic
-from leakmeter.victims.victim import first_line
 
 
 def save_network(network: nn.Module, path: Path, model: str | None, input_shape: tuple[int, ...], classes: int) -> None:

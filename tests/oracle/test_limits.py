@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from leakmeter.errors import BudgetExhausted, UsageError
-from leakmeter.oracle.leases import Lease, Leases, Superseded
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger
+from leakmeter.oracle.limits import Lease, Leases, Superseded
 from leakmeter.runs.run import Run
 
 TOTAL = 500
@@ -131,7 +131,7 @@ PROCESS = """
 import sys
 from pathlib import Path
 from leakmeter.errors import BudgetExhausted
-from leakmeter.oracle.leases import Lease, Leases
+from leakmeter.oracle.limits import Lease, Leases
 leases = Leases.join(Path(sys.argv[1]))
 lease, got = Lease(leases, sys.argv[2]), 0
 try:

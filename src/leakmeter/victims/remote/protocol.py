@@ -16,7 +16,7 @@ import torch
 from pydantic_core import from_json, to_json
 
 from leakmeter.errors import UsageError
-from leakmeter.victims.http.client import BadAnswer, Client, NotFound
+from leakmeter.victims.remote.client import BadAnswer, Client, NotFound
 
 _DATATYPES = {"float32": "FP32", "float64": "FP64", "int64": "INT64"}
 _INPUTS = {"FP32": torch.float32, "FP64": torch.float64}

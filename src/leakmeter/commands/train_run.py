@@ -11,10 +11,10 @@ import torch
 from leakmeter.data.catalogue import load
 from leakmeter.evaluation.intervals import wilson
 from leakmeter.evaluation.score import predict
+from leakmeter.files import write_atomic
 from leakmeter.models import make_model
+from leakmeter.models.saved import save_network
 from leakmeter.progress import SILENT, Progress
-from leakmeter.runs.files import write_atomic
-from leakmeter.runs.network import save_network
 from leakmeter.runs.run import Run, fresh_path
 from leakmeter.training.train import train
 

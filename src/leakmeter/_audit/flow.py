@@ -8,30 +8,38 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from leakmeter.cells import finished, run_cell
-from leakmeter.certificates.audited import certified
+from leakmeter._audit.cell import finished, run_cell
+from leakmeter._audit.certified import certified
+from leakmeter._audit.grid import Grid
+from leakmeter._audit.opening import load_test, open_victim
+from leakmeter._audit.worker import TRUTH, Common, failed, place, settings, work, work_here
 from leakmeter.compute import computing
 from leakmeter.data.dataset import Dataset
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.score import Reference, reference
 from leakmeter.executors import make_executor
 from leakmeter.executors.job import Batch, Executor, Job
-from leakmeter.grid import Grid
-from leakmeter.opening import load_test, open_victim
-from leakmeter.oracle.leases import Lease, Leases
+from leakmeter.oracle.limits import Lease, Leases
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.plan import AttackPlan, Plan, TransferPlan, make_plan, read_plan
 from leakmeter.progress import SILENT, Progress
+from leakmeter.report.html import summary_html
 from leakmeter.report.write import write_reports
 from leakmeter.results import AuditResult, CellResult, VictimFacts
 from leakmeter.runs.run import Run, environment, fresh_path
 from leakmeter.verdict import judge
-from leakmeter.victims.http.settings import RemoteSettings
-from leakmeter.victims.remote import is_remote
+from leakmeter.victims.remote.settings import RemoteSettings
+from leakmeter.victims.remote.victim import is_remote
 from leakmeter.victims.victim import Victim
-from leakmeter.worker import TRUTH, Common, failed, place, settings, work, work_here
 
 _LEASES = "leases.sqlite"
+
+
+class Audit(AuditResult):
+    """A result that a notebook shows as the summary of its report."""
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
 
 
 def audit(
@@ -42,7 +50,7 @@ def audit(
     resume: str | Path | None = None,
     executor: str = "local",
     progress: Progress = SILENT,
-) -> AuditResult:
+) -> Audit:
     """Audits a model as `plan` says and writes a run directory with its report.
 
     Args:
@@ -60,7 +68,7 @@ def audit(
 
 def _audit(
     plan: Plan, victim: Victim | None, out: Path, resume: str | Path | None, executor: str, progress: Progress
-) -> AuditResult:
+) -> Audit:
     test = load_test(plan)
     given, victim = victim, victim or open_victim(plan, test)
     plan = complete(plan, victim, test)
@@ -78,7 +86,7 @@ def _audit(
                 cells = _run_cells(plan, run, leases, make_executor(executor), progress)
         if all(cell.status == "skipped" for cell in cells):
             raise UsageError(f"no attack could run: {cells[0].error}")
-        result = AuditResult(
+        result = Audit(
             created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             plan=content,
             environment=environment(),

@@ -5,13 +5,27 @@ from __future__ import annotations
 import io
 import time
 from pathlib import Path
+from typing import Protocol
 
 import torch
 
 from leakmeter.errors import Inconclusive
-from leakmeter.runs.files import told, write_atomic
+from leakmeter.files import told, write_atomic
 
 _SECONDS = 5.0
+
+
+class Checkpoint(Protocol):
+    """Where a long computation leaves its state; `DiskCheckpoint` is one on disk."""
+
+    def load(self) -> dict[str, object] | None:
+        """The last state saved, if any."""
+
+    def due(self) -> bool:
+        """Whether it is time to save again."""
+
+    def save(self, state: dict[str, object]) -> None:
+        """Replaces the last state, all or nothing."""
 
 
 class DiskCheckpoint:

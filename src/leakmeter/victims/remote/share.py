@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from leakmeter.oracle.leases import Lessor
-from leakmeter.victims.http.pace import Abandoned
+from leakmeter.oracle.limits import Lessor
+from leakmeter.victims.remote.pace import Abandoned
 
 
 class SharedPace:

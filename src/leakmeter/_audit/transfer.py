@@ -8,13 +8,13 @@ from torch import nn
 
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.score import Reference
-from leakmeter.evasion.command import picture
-from leakmeter.evasion.transfer import Transfer, measure_transfer
+from leakmeter.evaluation.transfer import Transfer, measure_transfer
 from leakmeter.extraction.base import Extraction, make_student
+from leakmeter.files import write_atomic
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.plan import TransferPlan
 from leakmeter.progress import SILENT, Progress
-from leakmeter.runs.files import write_atomic
+from leakmeter.report.sheet import adversarial_png
 from leakmeter.seeds import derive
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
@@ -52,7 +52,7 @@ def try_copy(
         eps=plan.eps or _tenth(oracle.spec),
     )
     if x.dim() == 4:
-        write_atomic(folder / "adversarial.png", picture(x[thief.rows], thief.evasion, oracle.spec))
+        write_atomic(folder / "adversarial.png", adversarial_png(x[thief.rows], thief.evasion, oracle.spec))
     return thief.transfer
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import torch
 
-from leakmeter.certificates.shards import cast_votes
+from leakmeter._audit.opening import load_test, open_victim
 from leakmeter.certificates.smoothing import Certificate, certify
+from leakmeter.commands.certify_shards import cast_votes
 from leakmeter.compute import computing
 from leakmeter.errors import UsageError
 from leakmeter.executors import make_executor
-from leakmeter.opening import load_test, open_victim
+from leakmeter.files import write_atomic
 from leakmeter.plan import make_plan
 from leakmeter.progress import SILENT, Progress
-from leakmeter.runs.files import write_atomic
 from leakmeter.runs.run import Run, environment, fresh_path
 
 

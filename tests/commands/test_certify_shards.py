@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from leakmeter.certificates.shards import cast_votes, vote
+from leakmeter._audit.opening import load_test
 from leakmeter.certificates.smoothing import Asked, certify
+from leakmeter.commands.certify_shards import cast_votes, vote
 from leakmeter.errors import Inconclusive
 from leakmeter.executors.job import Batch, Desk, Job, Watch
-from leakmeter.opening import load_test
 from leakmeter.plan import make_plan
 
 ASKED = {"sigma": 0.4, "n": 130, "seed": 3}  # chunks that do not fill a batch
@@ -51,7 +51,7 @@ class Backwards:
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> nn.Module:
     (tmp_path / "net.py").write_text(NET)
     monkeypatch.chdir(tmp_path)
-    from leakmeter.opening import open_victim
+    from leakmeter._audit.opening import open_victim
 
     return open_victim(PLAN, load_test(PLAN)).white_box
 

@@ -16,11 +16,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
 
 from leakmeter.errors import UsageError, VictimError, missing_extra
-from leakmeter.victims.http.address import check_address, proxy_for, without_query
-from leakmeter.victims.http.key import with_key
-from leakmeter.victims.http.pace import Pace, backoff, retry_after
-from leakmeter.victims.http.settings import RemoteSettings
-from leakmeter.victims.http.share import current_share
+from leakmeter.victims.remote.address import check_address, proxy_for, without_query
+from leakmeter.victims.remote.key import with_key
+from leakmeter.victims.remote.pace import Pace, backoff, retry_after
+from leakmeter.victims.remote.settings import RemoteSettings
+from leakmeter.victims.remote.share import current_share
 
 if TYPE_CHECKING:
     import httpx

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 
 from leakmeter.errors import UsageError
-from leakmeter.victims.http.client import BadAnswer
-from leakmeter.victims.http.key import PLACE
-from leakmeter.victims.http.protocol import as_numbers, parse
+from leakmeter.settings import checked
+from leakmeter.victims.remote.client import BadAnswer
+from leakmeter.victims.remote.key import PLACE
+from leakmeter.victims.remote.protocol import as_numbers, parse
 
 _ROWS, _ROW = b'"{rows}"', b'"{row}"'
 _SECRET = {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "apikey", "x-auth-token"}
@@ -101,14 +102,11 @@ class Template:
 def read_description(path: Path) -> Description:
     """The file, checked; a key written into it is refused."""
     try:
-        description = Description.model_validate(tomllib.loads(path.read_text()))
+        description = checked(Description, tomllib.loads(path.read_text()), f"the description {path}", "key")
     except FileNotFoundError as error:
         raise UsageError(f"there is no file {path}") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"cannot read the description {path}: {error}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(f"the description {path}: '{'.'.join(map(str, first['loc']))}': {first['msg']}") from None
     for name, value in description.headers.items():
         if name.lower() in _SECRET and PLACE not in value:
             raise UsageError(

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import leakmeter as lm
-from leakmeter.evasion.transfer import measure_transfer
+from leakmeter.evaluation.transfer import measure_transfer
 
 
 def linear(weight: list[float]) -> nn.Module:

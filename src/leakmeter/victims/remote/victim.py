@@ -15,12 +15,12 @@ import numpy as np
 from torch import Tensor
 
 from leakmeter.victims.charge import Charge, current_charge
-from leakmeter.victims.http.client import BadAnswer, Client
-from leakmeter.victims.http.pace import Abandoned
-from leakmeter.victims.http.protocol import open_model
-from leakmeter.victims.http.settings import RemoteSettings
-from leakmeter.victims.http.share import current_share
-from leakmeter.victims.http.template import Template, read_description
+from leakmeter.victims.remote.client import BadAnswer, Client
+from leakmeter.victims.remote.pace import Abandoned
+from leakmeter.victims.remote.protocol import open_model
+from leakmeter.victims.remote.settings import RemoteSettings
+from leakmeter.victims.remote.share import current_share
+from leakmeter.victims.remote.template import Template, read_description
 from leakmeter.victims.spec import VictimSpec, from_array
 from leakmeter.victims.victim import Victim
 

@@ -2,8 +2,8 @@
 
 from contextlib import contextmanager
 
+from leakmeter._audit.grid import Grid
 from leakmeter.executors.job import Job
-from leakmeter.grid import Grid
 
 
 class Listener:

@@ -6,26 +6,27 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from leakmeter.cells import run_cell
+from leakmeter._audit.cell import run_cell
+from leakmeter._audit.opening import load_test, open_victim
 from leakmeter.compute import computing
 from leakmeter.data.dataset import Dataset
 from leakmeter.evaluation.score import Reference
 from leakmeter.executors.job import Desk
-from leakmeter.opening import load_test, open_victim
-from leakmeter.oracle.leases import Lease, Lessor
 from leakmeter.oracle.ledger import Prices
-from leakmeter.plan import Cell, Plan, Section
+from leakmeter.oracle.limits import Lease, Lessor
+from leakmeter.plan import Cell, Plan
 from leakmeter.progress import SILENT, Progress
 from leakmeter.results import CellResult
 from leakmeter.runs.run import Run
-from leakmeter.victims.http.share import Share, SharedPace, sharing
+from leakmeter.settings import Settings
+from leakmeter.victims.remote.share import Share, SharedPace, sharing
 from leakmeter.victims.victim import Victim
 
 TRUTH = "truth.safetensors"
 _PATIENCE = 180.0  # seconds; a network folder's server notices a dead machine after 90, as a rule
 
 
-class Common(Section):
+class Common(Settings):
     """What all cells of an audit share."""
 
     plan: Plan

@@ -7,22 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-import torch
-from torch import Tensor, nn
+from torch import nn
 
+from leakmeter._audit.opening import load_test, open_victim
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.intervals import wilson
+from leakmeter.evaluation.transfer import measure_transfer
 from leakmeter.evasion.base import ATTACKS, Evasion, evade
-from leakmeter.evasion.transfer import measure_transfer
-from leakmeter.opening import load_test, open_victim
+from leakmeter.files import write_atomic
+from leakmeter.models.saved import load_network
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.plan import make_plan
 from leakmeter.progress import SILENT, Progress
-from leakmeter.report.sheet import sheet_png, unit_range
-from leakmeter.runs.files import write_atomic
-from leakmeter.runs.network import load_network
+from leakmeter.report.sheet import adversarial_png
 from leakmeter.runs.run import Run, environment, fresh_path, without_none
-from leakmeter.victims.remote import is_remote
+from leakmeter.victims.remote.victim import is_remote
 from leakmeter.victims.spec import VictimSpec
 
 
@@ -69,7 +68,7 @@ def evade_to_run(
         told = {**without_none(content), "environment": environment(), **record}
         write_atomic(run.path / "evasion.json", json.dumps(told).encode())
         if x.dim() == 4:
-            write_atomic(run.path / "adversarial.png", picture(x, found, victim.spec))
+            write_atomic(run.path / "adversarial.png", adversarial_png(x, found, victim.spec))
     return [*(f"{key}: {value}" for key, value in record.items() if not isinstance(value, list)), str(run.path)]
 
 
@@ -96,15 +95,6 @@ def _check_budget(attack: str, budget: int | None, source: str, copy: str | None
             raise UsageError(f"{what} asks the victim nothing; leave out --budget")
     elif budget is None and is_remote(source):
         raise UsageError(f"{attack} asks a remote victim thousands of times an example; pass --budget")
-
-
-def picture(x: Tensor, found: Evasion, spec: VictimSpec, columns: int = 12) -> bytes:
-    """Three rows: the originals, the adversarial examples, and their difference about grey."""
-    chosen = torch.argsort(found.success.double(), descending=True, stable=True)[:columns].cpu()
-    clean, bad = unit_range(x.cpu()[chosen], spec), unit_range(found.examples.cpu()[chosen], spec)
-    difference = bad - clean
-    scale = difference.abs().flatten(1).amax(1).clamp_min(1e-6).reshape(-1, 1, 1, 1)
-    return sheet_png(torch.cat([clean, bad, 0.5 + 0.5 * difference / scale]), columns=len(chosen))
 
 
 def _box(spec: VictimSpec) -> dict[str, Any]:

@@ -14,14 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from leakmeter._audit.grid import Grid
+from leakmeter._audit.opening import load_test, open_victim
 from leakmeter.certificates.counts_file import Tally
 from leakmeter.certificates.sampling import Classifier, collect
 from leakmeter.certificates.smoothing import Asked
 from leakmeter.compute import computing
 from leakmeter.errors import Inconclusive
 from leakmeter.executors.job import Batch, Desk, Executor, Job
-from leakmeter.grid import Grid
-from leakmeter.opening import load_test, open_victim
 from leakmeter.plan import Plan
 from leakmeter.progress import SILENT, Progress
 

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from leakmeter._audit.transfer import try_copy
 from leakmeter.defenses import NONE, defend, undoing
 from leakmeter.detectors.detection import detect
 from leakmeter.detectors.recorder import Recorder
@@ -17,18 +18,17 @@ from leakmeter.evaluation.health import health
 from leakmeter.evaluation.score import Reference, TestData, reference
 from leakmeter.evaluation.utility import utility
 from leakmeter.extraction.base import extract
-from leakmeter.oracle.leases import Lease
+from leakmeter.files import write_atomic
+from leakmeter.models.saved import save_network
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger, Prices
+from leakmeter.oracle.limits import Lease
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.plan import Cell
 from leakmeter.progress import SILENT, Progress
 from leakmeter.report.sheet import write_sheet
 from leakmeter.results import CellResult, Spending
-from leakmeter.runs.files import write_atomic
-from leakmeter.runs.network import save_network
 from leakmeter.runs.run import Run
 from leakmeter.seeds import derive
-from leakmeter.thief import try_copy
 from leakmeter.victims.victim import Victim
 
 _ASKED, _RESULT = "asked", "cell.json"
@@ -135,7 +135,8 @@ def _notes(cell: Cell, oracle: Oracle, truth: Reference | None, recorder: Record
         served = truth.answer if cell.defense == NONE else oracle.serve(truth.x)
         notes["utility"] = utility(truth, served).model_dump()
     if cell.detectors:
-        notes["detector"] = [detect(name, recorder, truth).model_dump() for name in cell.detectors]
+        honest = None if truth is None else (truth.x, truth.answer.labels)
+        notes["detector"] = [detect(name, recorder, honest).model_dump() for name in cell.detectors]
     return notes
 
 
