@@ -35,7 +35,7 @@ def oracle() -> Oracle:
         (
             "surrogate",
             {"recipe": {"stepz": 1}},
-            "the attack 'surrogate' has no option 'recipe.stepz'; did you mean 'steps'",
+            "no option 'recipe.stepz'; did you mean 'steps'",
         ),
     ],
 )
