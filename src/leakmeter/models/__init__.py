@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 MODELS: Registry[Callable[..., nn.Module]] = Registry(
     "model",
     {
-        "linear": "leakmeter.models.linear:linear",
-        "mlp": "leakmeter.models.mlp:mlp",
-        "lenet": "leakmeter.models.lenet:lenet",
-        "milli-conv": "leakmeter.models.milli:milli_conv",
-        "codfe-target": "leakmeter.models.codfe:codfe_target",
-        "codfe-substitute": "leakmeter.models.codfe:codfe_substitute",
-        "stn-mnist": "leakmeter.models.stn:stn_mnist",
-        "stn-cifar": "leakmeter.models.stn:stn_cifar",
-        "vgg11": "leakmeter.models.vgg:vgg11",
+        "linear": "leakmeter.models.dense:linear",
+        "mlp": "leakmeter.models.dense:mlp",
+        "lenet": "leakmeter.models.convolutional:lenet",
+        "milli-conv": "leakmeter.models.convolutional:milli_conv",
+        "codfe-target": "leakmeter.models.convolutional:codfe_target",
+        "codfe-substitute": "leakmeter.models.convolutional:codfe_substitute",
+        "stn-mnist": "leakmeter.models.convolutional:stn_mnist",
+        "stn-cifar": "leakmeter.models.convolutional:stn_cifar",
+        "vgg11": "leakmeter.models.convolutional:vgg11",
         "resnet18": "leakmeter.models.resnet:resnet18",
         "resnet34": "leakmeter.models.resnet:resnet34",
-        "small-conv": "leakmeter.models.small:small_conv",
+        "small-conv": "leakmeter.models.convolutional:small_conv",
     },
 )
 
