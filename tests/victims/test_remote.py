@@ -26,9 +26,10 @@ from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.ledger import ATTACK
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.victims.load import load_victim
-from leakmeter.victims.remote.pace import Pace, backoff, retry_after
+from leakmeter.victims.remote.pace import OwnPace, backoff, retry_after
 from leakmeter.victims.remote.protocol import OpenInference
 from leakmeter.victims.remote.victim import RemoteVictim
+from leakmeter.victims.victim import Question
 
 SMALL = {"rows": 8}
 HASTY = {"timeout": 0.5}
@@ -227,7 +228,7 @@ def test_the_key_is_sent_and_shown_nowhere(server, ask, monkeypatch, caplog) -> 
 def test_requests_leave_no_faster_than_allowed(server, ask) -> None:
     victim = ask("well-1", rps=50, concurrency=8)
     start = time.monotonic()
-    victim.compute(points(88))
+    victim.compute(points(88), Question(torch.Generator()))
     assert time.monotonic() - start >= 11 / 50, "11 requests, after one for the metadata"
 
 
@@ -371,7 +372,7 @@ def test_waiting_grows_and_ends() -> None:
 
 
 def test_a_pause_holds_for_every_thread() -> None:
-    pace = Pace(None)
+    pace = OwnPace(None)
     pace.hold(0.2)
     start = time.monotonic()
     threads = [threading.Thread(target=pace.wait, args=(threading.Event(),)) for _ in range(3)]
