@@ -64,14 +64,14 @@ class Workers(RuleBasedStateMachine):
         self.leases.close()
         self.leases = LimitsFile.join(self.path)
         for lease in [*self.latest.values(), *self.stale]:
-            lease._lessor = self.leases
+            lease._limits = self.leases
 
     @rule()
     def the_driver_dies_and_resumes(self) -> None:
         self.leases.close()
         self.leases = LimitsFile(self.path, total=TOTAL)
         for lease in [*self.latest.values(), *self.stale]:
-            lease._lessor = self.leases
+            lease._limits = self.leases
 
     @invariant()
     def everything_sent_is_counted(self) -> None:
@@ -183,5 +183,5 @@ def test_a_question_that_the_others_used_up_is_not_entered(tmp_path) -> None:
 
 
 def test_leases_that_nobody_set_cannot_be_joined(tmp_path) -> None:
-    with pytest.raises(UsageError, match="there is no file of leases"):
+    with pytest.raises(UsageError, match="there is no file of shared limits"):
         LimitsFile.join(tmp_path / "leases")

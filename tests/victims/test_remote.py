@@ -25,6 +25,7 @@ from leakmeter.errors import BudgetExhausted, UsageError, VictimError
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.ledger import ATTACK
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.victims.facts import Facts
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.remote.pace import OwnPace, backoff, retry_after
 from leakmeter.victims.remote.protocol import OpenInference
@@ -326,9 +327,9 @@ def test_metadata_of_the_servers_in_use() -> None:
         "inputs": [{"name": "INPUT__0", "datatype": "FP32", "shape": [-1, 3, 32, 32]}],
         "outputs": [{"name": "OUTPUT__0", "datatype": "FP32", "shape": [-1, 10]}],
     }
-    speech = OpenInference("http://h/v2/models/m", triton)
-    assert speech.facts == {"input_shape": (3, 32, 32), "dtype": torch.float32, "classes": 10}
-    sent = json.loads(speech.encode(np.zeros((2, 3, 32, 32), np.float32)))
+    wire = OpenInference("http://h/v2/models/m", triton)
+    assert wire.facts == Facts(input_shape=(3, 32, 32), dtype=torch.float32, classes=10)
+    sent = json.loads(wire.encode(np.zeros((2, 3, 32, 32), np.float32)))
     assert sent["inputs"][0] | {"data": []} == {
         "name": "INPUT__0",
         "shape": [2, 3, 32, 32],
@@ -339,7 +340,7 @@ def test_metadata_of_the_servers_in_use() -> None:
     assert sent["outputs"] == [{"name": "OUTPUT__0"}]
 
     mlserver = OpenInference("http://h/v2/models/m", {"inputs": [], "outputs": []}, "predict_proba")
-    assert mlserver.facts == {"outputs": "probs"}
+    assert mlserver.facts == Facts(outputs="probs")
     assert json.loads(mlserver.encode(np.zeros((1, 4), np.float32)))["outputs"] == [{"name": "predict_proba"}]
     nested = {"outputs": [{"name": "predict_proba", "shape": [2, 2], "data": [[0.5, 0.5], [0.1, 0.9]]}]}
     assert mlserver.decode(json.dumps(nested).encode()).tolist() == [[0.5, 0.5], [0.1, 0.9]]
@@ -347,7 +348,7 @@ def test_metadata_of_the_servers_in_use() -> None:
     two = triton | {"outputs": [*triton["outputs"], {"name": "probs", "shape": [-1, 10]}]}
     with pytest.raises(UsageError, match="has the outputs OUTPUT__0, probs; choose one"):
         OpenInference("http://h/v2/models/m", two)
-    assert OpenInference("http://h/v2/models/m", two, "probs").facts["outputs"] == "probs"
+    assert OpenInference("http://h/v2/models/m", two, "probs").facts.outputs == "probs"
     single = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4]}]}
     assert OpenInference("http://h/v2/models/m", single).rows == 1
     with pytest.raises(UsageError, match="got UINT8"):

@@ -34,7 +34,7 @@ UNSAID = Unsaid.UNSAID
 Bound = float | Sequence[float] | np.ndarray | Tensor | None | Unsaid
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Facts:
     """What a `VictimSpec` says, as far as it is known; None, for a bound UNSAID: not yet."""
 
