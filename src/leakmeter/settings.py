@@ -1,8 +1,11 @@
-"""Options checked into frozen settings; the first mistake is told in one sentence, with the nearest known name."""
+"""Options and short texts checked into frozen settings; the first mistake is said in one sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import math
+import re
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -11,6 +14,8 @@ from leakmeter.errors import UsageError
 from leakmeter.registry import did_you_mean
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+_FLOAT = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 class Settings(BaseModel):
@@ -63,3 +68,28 @@ def _fields(model: Any, place: list[str]) -> list[str]:
         if model is None:
             return []
     return list(model.model_fields)
+
+
+def from_text(kind: Callable[..., T], text: str, form: str) -> T:
+    """What `"NAME:ARG,ARG"` means: `kind` called with the numbers behind the colon.
+
+    Args:
+        kind: what to call, such as a dataclass; whole numbers or not is told by the types of its parameters.
+        text: a name, and behind a colon as many numbers as there are parameters without a default, or more.
+        form: begins the sentence about a wrong number of them: "the defense noise".
+    """
+    given = text.partition(":")[2].split(",") if ":" in text else []
+    wanted = list(inspect.signature(kind, eval_str=True).parameters.values())
+    least = sum(parameter.default is parameter.empty for parameter in wanted)
+    if not least <= len(given) <= len(wanted):
+        names = ",".join(parameter.name.upper() for parameter in wanted)
+        raise UsageError(f"expected {form}{':' if names else ''}{names}, got '{text}'")
+    return kind(*(_number(number, each.annotation, text) for number, each in zip(given, wanted, strict=False)))
+
+
+def _number(text: str, kind: type, whole: str) -> float:
+    if kind is int and re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        return int(text)
+    if kind is float and re.fullmatch(_FLOAT, text) and math.isfinite(float(text)):
+        return float(text)
+    raise UsageError(f"expected {'whole numbers' if kind is int else 'numbers'} in '{whole}', got '{text}'")

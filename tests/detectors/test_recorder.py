@@ -13,7 +13,7 @@ from leakmeter.oracle.ledger import Ledger
 from leakmeter.oracle.log import AnswerLog
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.victims.load import load_victim
-from leakmeter.victims.victim import Victim
+from leakmeter.victims.victim import Question, Victim
 
 
 class Witness:
@@ -66,7 +66,7 @@ def test_a_resumed_run_shows_the_same_as_one_that_was_not_killed(victim: Victim,
     oracle.query(x[30:])
     rows, labels = seen(recorder)
     assert torch.equal(rows, x)
-    assert torch.equal(labels, victim.respond(x, torch.Generator()).argmax(1))
+    assert torch.equal(labels, victim.respond(x, Question(torch.Generator())).argmax(1))
 
 
 def test_only_the_first_rows_are_kept(victim: Victim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

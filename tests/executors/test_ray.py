@@ -10,7 +10,7 @@ import pytest
 
 from leakmeter.errors import BudgetExhausted, UsageError
 from leakmeter.executors.job import Batch, Desk, Job
-from leakmeter.oracle.limits import Lease, Leases, Superseded
+from leakmeter.oracle.limits import Attempt, LimitsFile, Superseded
 from leakmeter.runs.run import Run
 
 pytest.importorskip("ray")
@@ -140,9 +140,9 @@ def test_a_job_too_large_for_every_machine_is_refused(run: Run) -> None:
 def test_leases_over_the_cluster(run: Run) -> None:
     from leakmeter.executors.ray_lessor import keep
 
-    Leases(run.path / "leases", total=100, rps=50).close()
+    LimitsFile(run.path / "leases", total=100, rps=50).close()
     lessor = keep(run.path / "leases")
-    old, new = Lease(lessor, "cell"), Lease(lessor, "cell")
+    old, new = Attempt(lessor, "cell"), Attempt(lessor, "cell")
     new.take("attack", 60)
     with pytest.raises(BudgetExhausted) as refused:
         new.take("attack", 50)

@@ -69,7 +69,7 @@ def test_packed_while_a_job_works_is_what_a_kill_would_have_left(tmp_path) -> No
             copied, answers = copy.ledger(None), copy.answers()
             Replay(copied, answers, remote=False)  # refuses answers that were never counted
             state = copy.checkpoint("state").load()
-            records = [record.ask for record in answers.records()]
+            records = [record.ask for record in answers.answers()]
             assert state is None or state["position"] in records
             assert len(records) <= copied.spent()
             copied.close()

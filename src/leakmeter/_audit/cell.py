@@ -21,7 +21,7 @@ from leakmeter.extraction.base import extract
 from leakmeter.files import write_atomic
 from leakmeter.models.saved import save_network
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger, Prices
-from leakmeter.oracle.limits import Lease
+from leakmeter.oracle.limits import Attempt
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.plan import Cell
 from leakmeter.progress import SILENT, Progress
@@ -42,7 +42,7 @@ def run_cell(
     *,
     prices: Prices | None = None,
     device: str = "cpu",
-    lease: Lease | None = None,
+    lease: Attempt | None = None,
     progress: Progress = SILENT,
 ) -> CellResult:
     """Runs, or goes on with, one cell. A finished cell is read, not run again; a failing one says why."""
@@ -75,7 +75,7 @@ def _run(
     run: Run,
     prices: Prices | None,
     device: str,
-    lease: Lease | None,
+    lease: Attempt | None,
     progress: Progress,
 ) -> CellResult:
     ledger, log, recorder = run.ledger(cell.budget, lease), run.answers(), Recorder(run.path / _ASKED)

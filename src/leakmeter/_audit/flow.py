@@ -19,7 +19,7 @@ from leakmeter.errors import UsageError
 from leakmeter.evaluation.score import Reference, reference
 from leakmeter.executors import make_executor
 from leakmeter.executors.job import Batch, Executor, Job
-from leakmeter.oracle.limits import Lease, Leases
+from leakmeter.oracle.limits import Attempt, LimitsFile
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.plan import AttackPlan, Plan, TransferPlan, make_plan, read_plan
 from leakmeter.progress import SILENT, Progress
@@ -76,7 +76,7 @@ def _audit(
     run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(out, plan.name), content)
     with run.held(), _leases(plan, victim, run) as leases:
         if len(only := list(plan.cells())) == 1:  # a single extraction needs no folder of cells
-            lease = None if leases is None else Lease(leases, only[0].id)
+            lease = None if leases is None else Attempt(leases, only[0].id)
             cells = [run_cell(only[0], victim, test, run, **settings(plan), lease=lease, progress=progress)]
         else:
             truth = None if test is None else _truth(victim, test, run, leases)
@@ -144,19 +144,19 @@ def _plan(plan: Plan | dict[str, Any] | str | Path) -> Plan:
 
 
 @contextmanager
-def _leases(plan: Plan, victim: Victim, run: Run) -> Iterator[Leases | None]:
+def _leases(plan: Plan, victim: Victim, run: Run) -> Iterator[LimitsFile | None]:
     """What all cells may ask together; None where nothing but their own budgets limits them."""
     if not victim.remote and plan.total is None:
         yield None
         return
     rps = (plan.victim.remote or RemoteSettings()).rps
-    with closing(Leases(run.path / _LEASES, total=plan.total, rps=rps)) as leases:
+    with closing(LimitsFile(run.path / _LEASES, total=plan.total, rps=rps)) as leases:
         yield leases
 
 
-def _truth(victim: Victim, test: Dataset, run: Run, leases: Leases | None) -> Reference:
+def _truth(victim: Victim, test: Dataset, run: Run, leases: LimitsFile | None) -> Reference:
     """The victim's answers to the test inputs: asked once for all cells, and kept with the run."""
-    ledger, log = run.ledger(None, None if leases is None else Lease(leases, "audit")), run.answers()
+    ledger, log = run.ledger(None, None if leases is None else Attempt(leases, "audit")), run.answers()
     try:
         truth = reference(Oracle(victim, "labels", ledger=ledger, log=log), test)
     finally:
@@ -167,7 +167,7 @@ def _truth(victim: Victim, test: Dataset, run: Run, leases: Leases | None) -> Re
 
 
 def _run_here(
-    plan: Plan, victim: Victim, truth: Reference | None, run: Run, leases: Leases | None, progress: Progress
+    plan: Plan, victim: Victim, truth: Reference | None, run: Run, leases: LimitsFile | None, progress: Progress
 ) -> list[CellResult]:
     cells, results = list(plan.cells()), []
     with progress.task("cells", len(cells)) as task:
@@ -177,7 +177,9 @@ def _run_here(
     return results
 
 
-def _run_cells(plan: Plan, run: Run, leases: Leases | None, executor: Executor, progress: Progress) -> list[CellResult]:
+def _run_cells(
+    plan: Plan, run: Run, leases: LimitsFile | None, executor: Executor, progress: Progress
+) -> list[CellResult]:
     """Every cell, in the order of the plan whatever order they finish in; finished ones are not run again."""
     cells = {place(cell): cell for cell in plan.cells()}
     results = {at: known for at in cells if (known := finished(run.path / at)) is not None}
@@ -199,7 +201,7 @@ def _run_cells(plan: Plan, run: Run, leases: Leases | None, executor: Executor, 
     return [results[at] for at in cells]
 
 
-def _batch(plan: Plan, run: Run, leases: Leases | None, cells: int) -> Batch:
+def _batch(plan: Plan, run: Run, leases: LimitsFile | None, cells: int) -> Batch:
     """How cells run. Those of a remote victim divide its connections among them: no more at once than there are."""
     at_once = None
     if is_remote(plan.victim.source):

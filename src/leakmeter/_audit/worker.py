@@ -13,13 +13,13 @@ from leakmeter.data.dataset import Dataset
 from leakmeter.evaluation.score import Reference
 from leakmeter.executors.job import Desk
 from leakmeter.oracle.ledger import Prices
-from leakmeter.oracle.limits import Lease, Lessor
+from leakmeter.oracle.limits import Attempt, Limits, SharedPace
 from leakmeter.plan import Cell, Plan
 from leakmeter.progress import SILENT, Progress
 from leakmeter.results import CellResult
 from leakmeter.runs.run import Run
 from leakmeter.settings import Settings
-from leakmeter.victims.remote.share import Share, SharedPace, sharing
+from leakmeter.victims.remote.pace import Share
 from leakmeter.victims.victim import Victim
 
 TRUTH = "truth.safetensors"
@@ -49,13 +49,13 @@ def work_here(
     victim: Victim,
     truth: Reference | None,
     folder: Path,
-    lessor: Lessor | None = None,
+    lessor: Limits | None = None,
     progress: Progress = SILENT,
 ) -> CellResult:
     """Runs one cell in this process."""
     run = Run.enter(folder / place(cell), cell.model_dump(mode="json"))
     # Before the lock: should an earlier worker still live, it is stopped by this at its next question, and lets go.
-    lease = None if lessor is None else Lease(lessor, cell.id)
+    lease = None if lessor is None else Attempt(lessor, cell.id)
     with run.held(_PATIENCE):
         return run_cell(cell, victim, truth, run, **settings(plan), lease=lease, progress=progress)
 
@@ -77,8 +77,8 @@ def failed(cell: Cell, why: str) -> CellResult:
 
 
 @lru_cache(maxsize=1)
-def _opened(common: str, lessor: Lessor | None) -> tuple[Victim, Dataset | None]:
+def _opened(common: str, lessor: Limits | None) -> tuple[Victim, Dataset | None]:
     shared = Common.model_validate_json(common)
     test = load_test(shared.plan)
-    with sharing(None if lessor is None else Share(SharedPace(lessor), shared.connections)):
-        return open_victim(shared.plan, test), test
+    share = None if lessor is None else Share(SharedPace(lessor), shared.connections)
+    return open_victim(shared.plan, test, share), test

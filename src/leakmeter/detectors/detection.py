@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from leakmeter.detectors import make_detector
 from leakmeter.detectors.recorder import Recorder
+from leakmeter.settings import Settings
 
 
-class Detection(BaseModel):
+class Detection(Settings):
     """`notes["detector"]`: when a detector would have fired."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     detector: str
     fired_at: int | None

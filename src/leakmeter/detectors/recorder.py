@@ -20,7 +20,7 @@ class Recorder:
 
     def __init__(self, folder: Path) -> None:
         self._log = AnswerLog(folder)
-        self._known = {record.ask: len(self._log.read(record)["labels"]) for record in self._log.records()}
+        self._known = {piece.ask: len(self._log.read(piece)["labels"]) for piece in self._log.answers()}
         self._lock = threading.Lock()
 
     def __call__(self, ask: int, x: Tensor, labels: Tensor) -> None:
@@ -34,8 +34,8 @@ class Recorder:
 
     def replay(self, detector: Detector) -> None:
         """Shows the detector all rows in the order of the ledger."""
-        for record in sorted(self._log.records(), key=lambda record: record.ask):
-            columns = self._log.read(record)
+        for piece in sorted(self._log.answers(), key=lambda piece: piece.ask):
+            columns = self._log.read(piece)
             detector.observe(columns["x"], columns["labels"])
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from leakmeter.box import Box, Edge
+from leakmeter.box import ROUNDING, Box, Edge
 from leakmeter.errors import UsageError
 from leakmeter.evasion.access import Access, OracleLabels, WhiteBox
 from leakmeter.evasion.attack import Attack, Candidates, Problem
@@ -107,7 +107,7 @@ def evade(
     with access.opened():
         x, y = access.admit(x.detach().clone()), y.clone()
         box = Box.around(x, low, high)
-        x = box.admit(x)
+        x = box.admit(x, ROUNDING)
         ball = BALLS[norm].around(x, math.inf if eps is None else eps, box)
         before = access.spent()
         with private_randomness(derive(seed, "evade"), x.device):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leakmeter.executors.job import Batch, Desk, Job
-from leakmeter.oracle.limits import Lessor
+from leakmeter.oracle.limits import Limits
 from leakmeter.runs.parcel import Arrival, Piece, packed
 from leakmeter.runs.run import is_held
 
@@ -41,7 +41,7 @@ Word = Started | Piece | Whole | Ended
 
 
 def run_errand(
-    batch: Batch, job: Job, lessor: Lessor | None, needs: Iterable[Piece], left: Iterable[Piece]
+    batch: Batch, job: Job, lessor: Limits | None, needs: Iterable[Piece], left: Iterable[Piece]
 ) -> Iterator[Word]:
     """Works in the batch's folder if this machine sees it; else in one of its own, whose content it sends.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from leakmeter.errors import LeakmeterError, first_line
-from leakmeter.oracle.limits import Lessor
+from leakmeter.oracle.limits import Limits
 
 TRIES = 5
 """How often a job is begun before it is given up: a worker that dies takes only its job with it, and only for now."""
@@ -29,7 +29,7 @@ class Desk:
 
     folder: Path
     """The batch's folder, or a place that stands for it: the job's own folder lies in it, and the files it needs."""
-    lessor: Lessor | None
+    lessor: Limits | None
     """Whom to ask before asking a victim whose limits all jobs share."""
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from leakmeter.errors import UsageError
 from leakmeter.executors.job import TRIES, Batch, Desk, Job, Watch, why
-from leakmeter.oracle.limits import Leases
+from leakmeter.oracle.limits import LimitsFile
 
 
 class LocalExecutor:
@@ -93,9 +93,9 @@ def _perform(batch: Batch, job: Job) -> str:
 
 
 @lru_cache(maxsize=1)
-def _lessor(path: Path) -> Leases:
+def _lessor(path: Path) -> LimitsFile:
     """One for all jobs of a process: a victim that stays open keeps asking it."""
-    return Leases.join(path)
+    return LimitsFile.join(path)
 
 
 def _end_with_parent(parent: int) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 from leakmeter.errors import UsageError, first_line, missing_extra
 from leakmeter.executors.errand import Ended, Started, Whole, Word, run_errand
 from leakmeter.executors.job import TRIES, Batch, Job, Watch, why
-from leakmeter.oracle.limits import Lessor
+from leakmeter.oracle.limits import Limits
 from leakmeter.runs.parcel import Arrival, packed, pieces, settle
 
 try:
@@ -175,7 +175,7 @@ class _Run:
 
 
 def _perform(
-    shared: tuple[Batch, Path], job: Job, lessor: Lessor | None, needs: list[Any], left: list[Any]
+    shared: tuple[Batch, Path], job: Job, lessor: Limits | None, needs: list[Any], left: list[Any]
 ) -> Iterator[Word]:
     """The task. What it is sent is fetched piece by piece, and only where the folder is not seen."""
     batch, here = shared

@@ -1,4 +1,4 @@
-"""Leases for a whole cluster: one actor on the driver's machine has the file, every worker asks it."""
+"""Limits for a whole cluster: one actor on the driver's machine has the file, every worker asks it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from leakmeter.oracle.limits import Leases, Slot
+from leakmeter.oracle.limits import LimitsFile, Slot
 
 
-class _Keeper(Leases):
+class _Keeper(LimitsFile):
     """The actor.
 
     Should it die, it is started again with all that was taken on file, and the call is made once more: that can count a

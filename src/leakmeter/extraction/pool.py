@@ -91,11 +91,10 @@ def procedural(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
     if len(spec.input_shape) != 3:
         rows = tabular(n, spec.low, spec.high, spec.features, generator)
         return rows.reshape(n, *spec.input_shape)
-    return into_box(draw(GREY if spec.input_shape[0] == 1 else COLOUR, n, spec.input_shape, generator), spec)
+    makers = GREY if spec.input_shape[0] == 1 else COLOUR
+    return spec.box.from_unit(draw(makers, n, spec.input_shape, generator))
 
 
 def into_box(images: Tensor, spec: VictimSpec) -> Tensor:
     """Images in [0, 1] stretched to the victim's box; as they are where it is open."""
-    if spec.low is None or spec.high is None:
-        return images
-    return spec.clamp(spec.low + images * (spec.high - spec.low))
+    return images if spec.width is None else spec.box.from_unit(images)

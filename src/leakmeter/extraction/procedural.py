@@ -138,10 +138,7 @@ class _Campaign:
             return spec.sample(n, self.draws).float()
         channels, height, width = spec.input_shape
         makers = self.attack.makers or (GREY if channels == 1 else COLOUR)
-        pictures = draw(makers, n, (channels, height, width), self.draws)
-        if spec.low is None or spec.high is None:
-            return spec.clamp((pictures - 0.5) * 4)
-        return spec.clamp(torch.lerp(spec.low.to(pictures), spec.high.to(pictures), pictures))
+        return spec.box.from_unit(draw(makers, n, (channels, height, width), self.draws))
 
     def _copy(self, stop: int) -> nn.Module:
         """A fresh student, from everything known."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leakmeter.files import told, write_atomic
+from leakmeter.files import write_atomic, writing
 from leakmeter.report.html import report_html
 from leakmeter.report.junit import junit_xml
 from leakmeter.report.markdown import report_markdown
@@ -13,7 +13,7 @@ from leakmeter.results import AuditResult
 
 def write_reports(result: AuditResult, folder: Path) -> None:
     """`results.json` first: the rest can always be built from it again."""
-    with told(folder):
+    with writing(folder):
         write_atomic(folder / "results.json", result.model_dump_json(indent=2).encode())
         write_atomic(folder / "report.html", report_html(result, folder).encode())
         write_atomic(folder / "report.md", report_markdown(result).encode())

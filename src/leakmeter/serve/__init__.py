@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from leakmeter.errors import UsageError, missing_extra
-from leakmeter.victims.remote.address import is_loopback
-from leakmeter.victims.remote.key import read_key
+from leakmeter.victims.remote.access import is_loopback, read_key
 from leakmeter.victims.victim import Responder
 
 

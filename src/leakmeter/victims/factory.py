@@ -10,10 +10,26 @@ from types import ModuleType
 
 from leakmeter.errors import UsageError, first_line
 from leakmeter.registry import did_you_mean
+from leakmeter.victims.kind import Request, VictimKind
+
+
+class FactoryKind(VictimKind):
+    """Texts that end in a colon and a name."""
+
+    form = "package.module:factory"
+    text = True
+
+    def takes(self, source: object) -> bool:
+        """Whether it names a place in a module."""
+        return isinstance(source, str | Path) and str(source).rpartition(":")[2].isidentifier() and ":" in str(source)
+
+    def open(self, source: object, request: Request) -> object:  # noqa: ARG002
+        """What the factory makes."""
+        return call_factory(str(source))
 
 
 def call_factory(text: str) -> object:
-    """Imports the module, finds the name after the colon and, unless it is the victim itself, calls it."""
+    """What the function called `text` returns, or the thing itself where it is a model."""
     place, _, attribute = text.rpartition(":")
     module = _import(place)
     if not hasattr(module, attribute):

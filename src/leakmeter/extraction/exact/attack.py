@@ -79,7 +79,7 @@ class Exact(_Reconstruction):
 
     def run(self, oracle: Oracle, job: Job) -> nn.Module:
         """The copy, with its certificate in the job's notes."""
-        if oracle.view.explanation != "gradient":
+        if oracle.view.explained != "gradient":
             raise UsageError(f"'exact' needs a view with +gradient, got '{oracle.view}'; or use 'exact-values'")
         if self.method == "secant":
             return self._secant(oracle, job, GradientLine)
