@@ -21,7 +21,8 @@ _FLOAT = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 class Settings(BaseModel):
     """Frozen, and nothing unknown: the base of whatever a plan, a flag or a keyword can set."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    # As text, infinity survives JSON: null would read as "not given".
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, ser_json_inf_nan="strings")
 
 
 def checked(model: type[M], options: Mapping[str, Any], what: str, noun: str = "option") -> M:

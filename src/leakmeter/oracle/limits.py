@@ -2,7 +2,7 @@
 
 Each query is taken from here before it is sent, whoever sends it, and nothing is given back: what a worker took before
 it died counts as asked. Slots in time are given out one after the other, never twice. One SQLite file, which processes
-of one machine open together; a cluster reaches it through the one worker that has it (`executors/ray_lessor.py`).
+of one machine open together; a cluster reaches it through the one worker that has it (`executors/ray_worker.py`).
 
 A job that is begun again leaves its earlier worker, should that still live, with nothing more to take.
 """

@@ -44,7 +44,7 @@ def gallery(result: AuditResult, folder: Path, name: str) -> Gallery:
     left_out = 0
     for cell in result.cells:
         arm = f"{arm_label(cell)}, seeing {surface(cell.view, cell.defense)}"
-        content = b"" if arm in seen else _read(result, cell, folder, name)
+        content = b"" if arm in seen else _read(cell, folder, name)
         if not content:
             continue
         seen.add(arm)
@@ -58,16 +58,15 @@ def gallery(result: AuditResult, folder: Path, name: str) -> Gallery:
     return Gallery(list(found.values()), left_out)
 
 
-def _read(result: AuditResult, cell: CellResult, folder: Path, name: str) -> bytes:
+def _read(cell: CellResult, folder: Path, name: str) -> bytes:
     """The file, or nothing: a run need not have pictures, and an id is never a way out of the folder."""
     if cell.id != Path(cell.id).name:
         return b""
-    places = [folder / "cells" / cell.id / name] + ([folder / name] if len(result.cells) == 1 else [])
-    for place in places:
-        if place.is_file() and place.stat().st_size <= _READ:
-            content = place.read_bytes()
-            return content if _is_png(content) else b""
-    return b""
+    place = folder / "cells" / cell.id / name
+    if not place.is_file() or place.stat().st_size > _READ:
+        return b""
+    content = place.read_bytes()
+    return content if _is_png(content) else b""
 
 
 def _is_png(content: bytes) -> bool:

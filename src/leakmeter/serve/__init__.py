@@ -35,4 +35,7 @@ def serve(
         from leakmeter.serve.app import make_app
     except ImportError as error:
         raise missing_extra(error.name or "fastapi", "serve") from error
-    uvicorn.run(make_app(victim, key=key, rate=rate), host=host, port=port, access_log=False, ws="none")
+    try:
+        uvicorn.run(make_app(victim, key=key, rate=rate), host=host, port=port, access_log=False, ws="none")
+    except SystemExit as error:  # how it says that it could not begin
+        raise UsageError(f"cannot serve on port {port}; choose another --port") from error

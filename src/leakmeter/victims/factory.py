@@ -42,7 +42,7 @@ def call_factory(text: str) -> object:
         raise UsageError(f"expected '{text}' to be a function that returns the victim, got {type(factory).__name__}")
     try:
         return factory()
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, GeneratorExit) as error:
         raise UsageError(f"the factory '{text}' raised {type(error).__name__}: {first_line(error)}") from error
 
 
@@ -58,7 +58,11 @@ def _import(place: str) -> ModuleType:
         raise
     except ModuleNotFoundError as error:
         raise UsageError(f"cannot import '{place}' from here: {first_line(error)}") from error
-    except (Exception, SystemExit) as error:  # a script that ends itself must not end the audit, let alone with 0
+    except (
+        Exception,
+        SystemExit,
+        GeneratorExit,
+    ) as error:  # a script that ends itself must not end the audit, let alone with 0
         raise UsageError(f"importing '{place}' raised {type(error).__name__}: {first_line(error)}") from error
 
 

@@ -121,7 +121,7 @@ class Facts:
         try:
             with torch.no_grad():
                 answer = victim.compute(points, Question(torch.Generator()))
-        except Exception as error:
+        except (Exception, SystemExit, GeneratorExit) as error:
             raise UsageError(
                 f"the victim raised {type(error).__name__} on a probe of shape {tuple(points.shape)}: "
                 f"{first_line(error)}; check input_shape"

@@ -61,9 +61,9 @@ class Victim:
         """The model's own outputs; a failure is told as the victim's."""
         try:
             return self.compute(x, question)
-        except LeakmeterError:
+        except (LeakmeterError, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:  # a model that ends the process must not end the audit, let alone with 0
             raise VictimError(
                 f"the victim {self.spec.name} raised {type(error).__name__}: {first_line(error)}"
             ) from error

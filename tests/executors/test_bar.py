@@ -1,8 +1,8 @@
-"""The bar over a grid: what runs where, what failed and why, how fast."""
+"""The bar over a batch: what runs where, what failed and why, how fast."""
 
 from contextlib import contextmanager
 
-from leakmeter._audit.grid import Grid
+from leakmeter.executors.bar import BatchBar
 from leakmeter.executors.job import Job
 
 
@@ -22,7 +22,7 @@ class Listener:
         self.done, self.note = self.done + steps, note
 
 
-def test_tells_the_whole_grid() -> None:
+def test_tells_of_the_whole_batch() -> None:
     shown, results = Listener(), {}
 
     def ended(job: Job, text: str) -> tuple[int, str]:
@@ -32,18 +32,18 @@ def test_tells_the_whole_grid() -> None:
     def failed(job: Job, why: str) -> None:
         results[job.place] = why
 
-    grid = Grid(shown, shown, ended, failed)
+    bar = BatchBar(shown, shown, ended, failed)
     a, b, c, d = (Job(f"cells/{name}", "") for name in "abcd")
     for job, host in (a, "ant"), (b, "ant"), (c, "bee"), (d, "bee"):
-        grid.started(job, host)
+        bar.started(job, host)
     assert shown.note == "running: 2 on ant, 2 on bee"
-    grid.ended(a, "good")
-    grid.interrupted(b, "its worker died")
-    grid.started(b, "bee")
+    bar.ended(a, "good")
+    bar.interrupted(b, "its worker died")
+    bar.started(b, "bee")
     assert shown.note.startswith("running: 3 on bee; ")
     assert shown.note.endswith(" queries/s")
-    grid.ended(b, "bad")
-    grid.failed(c, "its worker died 5 times")
+    bar.ended(b, "bad")
+    bar.failed(c, "its worker died 5 times")
     assert (shown.done, results["cells/c"]) == (3, "its worker died 5 times")
     assert "2 failed" in shown.note
     assert shown.lines == [

@@ -12,7 +12,7 @@ from leakmeter.progress import Progress, Task
 _HOSTS = 3  # more do not fit beside a bar
 
 
-class Grid:
+class BatchBar:
     """Watches an executor.
 
     Args:

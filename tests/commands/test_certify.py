@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from typer.testing import CliRunner
 
 from leakmeter._audit.opening import load_test
 from leakmeter.certificates.smoothing import Asked, certify
-from leakmeter.commands.certify_shards import cast_votes, vote
-from leakmeter.errors import Inconclusive
-from leakmeter.executors.job import Batch, Desk, Job, Watch
+from leakmeter.cli import app
+from leakmeter.commands.certify_votes import cast_votes, open_voter
+from leakmeter.errors import Inconclusive, UsageError
+from leakmeter.executors.job import Batch, Job, Watch
 from leakmeter.plan import make_plan
 
 ASKED = {"sigma": 0.4, "n": 130, "seed": 3}  # chunks that do not fill a batch
@@ -39,9 +41,10 @@ class Backwards:
         self.only, self.ran = only, 0
 
     def run(self, batch: Batch, jobs, watch: Watch) -> None:
+        worker = batch.make_worker(None)
         for job in list(jobs)[::-1][: self.only]:
             watch.started(job, "here")
-            watch.ended(job, batch.work(batch.text, job.text, Desk(batch.folder, None)))
+            watch.ended(job, worker.run(job.text, batch.folder))
             self.ran += 1
         if self.only is not None:
             watch.failed(Job("shards/0", ""), "its worker died")
@@ -81,8 +84,30 @@ def test_a_resumed_certification_votes_on_the_rest_only(tmp_path: Path, model: n
 
 
 def test_a_block_keeps_what_it_has(tmp_path: Path, model: nn.Module) -> None:
-    common = json.dumps({"plan": PLAN.model_dump(mode="json"), "asked": ASKED})
-    first = vote(common, "120", Desk(tmp_path, None))
+    voter = open_voter(PLAN, Asked(**ASKED))
+    first = voter.run("120", tmp_path)
     assert len(json.loads(first)) == 4  # the last block is short
     assert (tmp_path / "shards" / "120" / "counts").exists()
-    assert vote(common, "120", Desk(tmp_path, None)) == first
+    assert voter.run("120", tmp_path) == first
+
+
+@pytest.mark.usefixtures("model")
+def test_a_resumed_certification_takes_no_other_settings(tmp_path: Path) -> None:
+    flags = ["--victim", "net.py:Net", "--data", "digits", "--limit", "12", "--n", "50"]
+    whole = CliRunner().invoke(app, ["certify", *flags])
+    assert whole.exit_code == 0, whole.output
+    (run,) = (tmp_path / "runs").iterdir()
+    again = CliRunner().invoke(
+        app, ["certify", "--resume", str(run.relative_to(tmp_path)), "--executor", "inline", "--display", "none"]
+    )
+    assert again.output == whole.output
+    mistake = CliRunner().invoke(app, ["certify", "--resume", str(run), "--sigma", "0.9"]).exception
+    assert isinstance(mistake, UsageError)
+    assert "leave out --sigma" in str(mistake)
+
+
+@pytest.mark.usefixtures("model")
+def test_a_certification_of_nothing_is_told_what_it_lacks() -> None:
+    mistake = CliRunner().invoke(app, ["certify"]).exception
+    assert isinstance(mistake, UsageError)
+    assert "lacks 'victim'" in str(mistake)

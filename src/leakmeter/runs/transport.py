@@ -31,18 +31,18 @@ def pieces(folder: Path, names: tuple[str, ...] | None = None) -> Iterator[Piece
                 yield name, more
 
 
-def packed(folder: Path) -> Iterator[Piece]:
+def snapshot(folder: Path) -> Iterator[Piece]:
     """The pieces of a folder that a job may be writing to, as it was at one moment; none if it never held still."""
     with tempfile.TemporaryDirectory(prefix="leakmeter-") as name:
         for attempt in range(_TRIES):
             copy = Path(name) / str(attempt)
-            if _snapshot(folder, copy):
+            if _copy(folder, copy):
                 yield from pieces(copy)
                 return
             shutil.rmtree(copy, ignore_errors=True)
 
 
-def _snapshot(folder: Path, copy: Path) -> bool:
+def _copy(folder: Path, copy: Path) -> bool:
     """Copies the folder; False: a checkpoint was written meanwhile, so the copy may not hang together."""
     before = _stamps(folder)
     try:
@@ -58,7 +58,7 @@ def _snapshot(folder: Path, copy: Path) -> bool:
     return _stamps(folder) == before
 
 
-class Arrival:
+class ReplacedFolder:
     """Pieces on their way into `folder`: it changes all at once, when `finish` is called."""
 
     def __init__(self, folder: Path) -> None:
@@ -71,13 +71,13 @@ class Arrival:
         name, content = piece
         path = self._draft / name
         if not path.resolve().is_relative_to(self._draft.resolve()):
-            raise ValueError(f"a parcel must stay in its folder, and '{name}' does not")
+            raise ValueError(f"what is sent must stay in its folder, and '{name}' does not")
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
             file.write(content)
 
     def finish(self) -> None:
-        """The whole parcel takes the folder's place."""
+        """All that was added takes the folder's place."""
         shutil.rmtree(self._old, ignore_errors=True)
         if self._folder.exists():
             self._folder.rename(self._old)
@@ -85,8 +85,8 @@ class Arrival:
         shutil.rmtree(self._old, ignore_errors=True)
 
 
-def settle(folder: Path) -> None:
-    """Puts right what a process left that was killed while a parcel took the folder's place."""
+def undo_half_replaced(folder: Path) -> None:
+    """Puts right what a process left that was killed while it replaced the folder."""
     old = _beside(folder, "leaving")
     if old.exists() and not folder.exists():
         old.rename(folder)

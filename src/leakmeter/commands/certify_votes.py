@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import json
 import shutil
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from leakmeter._audit.grid import Grid
 from leakmeter._audit.opening import load_test, open_victim
 from leakmeter.certificates.counts_file import Tally
 from leakmeter.certificates.sampling import Classifier, collect
 from leakmeter.certificates.smoothing import Asked
 from leakmeter.compute import computing
 from leakmeter.errors import Inconclusive
-from leakmeter.executors.job import Batch, Desk, Executor, Job
+from leakmeter.executors.bar import BatchBar
+from leakmeter.executors.job import Batch, Executor, Job
+from leakmeter.oracle.limits import Limits
 from leakmeter.plan import Plan
 from leakmeter.progress import SILENT, Progress
 
@@ -57,13 +59,12 @@ def cast_votes(
 
     if not starts:
         return
-    text = json.dumps({"plan": plan.model_dump(mode="json"), "asked": asked})
     gpus = int(plan.device.startswith("cuda"))
-    batch = Batch(vote, text, path.parent, cpus=plan.threads, gpus=gpus)
+    batch = Batch(partial(open_voter, plan, Asked(**asked)), path.parent, cpus=plan.threads, gpus=gpus)
     with progress.task("blocks of inputs", len(starts)) as task:
         jobs = (Job(_place(start), str(start)) for start in starts)
         try:
-            executor.run(batch, jobs, Grid(progress, task, ended, failed))
+            executor.run(batch, jobs, BatchBar(progress, task, ended, failed))
         finally:
             if tally is not None:
                 file.save(tally)
@@ -72,28 +73,33 @@ def cast_votes(
     shutil.rmtree(path.parent / _SHARDS, ignore_errors=True)
 
 
-def vote(common: str, text: str, desk: Desk) -> str:
-    """The votes on one block; `text` is where it starts. Those cast before a kill are not cast again."""
-    first = int(text)
-    asked = Asked(**json.loads(common)["asked"])
-    model, x, threads = _opened(common)
-    with computing(threads):
-        sampling = asked.sampling()
-        block = x[first : first + sampling.block]
-        file = asked.file(desk.folder / _place(first) / "counts", model, block, first)
-        tally = collect(model, block, sampling, first=first, file=file)
-    return json.dumps(torch.stack([tally.selection, tally.counts], 1).tolist())
+@dataclass(frozen=True, eq=False)
+class Voter:
+    """Casts the votes on blocks of `x`; a job's text is where its block starts."""
+
+    asked: Asked
+    model: Classifier
+    x: Tensor
+    threads: int
+
+    def run(self, text: str, folder: Path) -> str:
+        """The votes on one block; those cast before a kill are not cast again."""
+        first = int(text)
+        with computing(self.threads):
+            sampling = self.asked.sampling()
+            block = self.x[first : first + sampling.block]
+            file = self.asked.file(folder / _place(first) / "counts", self.model, block, first)
+            tally = collect(self.model, block, sampling, first=first, file=file)
+        return json.dumps(torch.stack([tally.selection, tally.counts], 1).tolist())
+
+
+def open_voter(plan: Plan, asked: Asked, _: Limits | None = None) -> Voter:
+    """A voter in a process of its own."""
+    with computing(plan.threads):
+        test = load_test(plan)
+        assert test is not None
+        return Voter(asked, open_victim(plan, test).white_box, test.labelled()[0].to(plan.device), plan.threads)
 
 
 def _place(first: int) -> str:
     return f"{_SHARDS}/{first}"
-
-
-@lru_cache(maxsize=1)
-def _opened(common: str) -> tuple[Classifier, Tensor, int]:
-    plan = Plan.model_validate(json.loads(common)["plan"])
-    with computing(plan.threads):
-        test = load_test(plan)
-        assert test is not None
-        victim = open_victim(plan, test)
-        return victim.white_box, test.labelled()[0].to(plan.device), plan.threads

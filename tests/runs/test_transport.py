@@ -9,22 +9,22 @@ import torch
 from leakmeter.errors import UsageError
 from leakmeter.oracle.ledger import ATTACK
 from leakmeter.oracle.replay import Replay
-from leakmeter.runs import parcel
-from leakmeter.runs.parcel import Arrival, packed, settle
+from leakmeter.runs import transport
 from leakmeter.runs.run import Run, is_held
+from leakmeter.runs.transport import ReplacedFolder, snapshot, undo_half_replaced
 
 
 def send(source: Path, target: Path) -> int:
-    arrival, count = Arrival(target), 0
-    for piece in packed(source):
-        arrival.add(piece)
+    folder_there, count = ReplacedFolder(target), 0
+    for piece in snapshot(source):
+        folder_there.add(piece)
         count += 1
-    arrival.finish()
+    folder_there.finish()
     return count
 
 
 def test_arrives_whole_and_in_pieces(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(parcel, "_SIZE", 1000)
+    monkeypatch.setattr(transport, "_SIZE", 1000)
     run = Run.enter(tmp_path / "here", {"a": 1})
     (run.path / "answers").mkdir()
     (run.path / "answers" / "answers.bin").write_bytes(bytes(range(256)) * 10)
@@ -85,17 +85,17 @@ def test_a_driver_killed_between_two_folders_finds_the_old_one(tmp_path) -> None
     folder = tmp_path / "cell"
     folder.mkdir()
     (folder / "paid").touch()
-    arrival = Arrival(folder)
-    arrival.add(("new", b"x"))
-    folder.rename(arrival._old)  # and killed
-    settle(folder)
+    folder_there = ReplacedFolder(folder)
+    folder_there.add(("new", b"x"))
+    folder.rename(folder_there._old)  # and killed
+    undo_half_replaced(folder)
     assert (folder / "paid").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["cell"]
 
 
-def test_a_parcel_cannot_leave_its_folder(tmp_path) -> None:
+def test_what_is_sent_cannot_leave_its_folder(tmp_path) -> None:
     with pytest.raises(ValueError, match="must stay in its folder"):
-        Arrival(tmp_path / "cell").add(("../../elsewhere", b""))
+        ReplacedFolder(tmp_path / "cell").add(("../../elsewhere", b""))
 
 
 def test_a_folder_is_waited_for_and_known_to_be_held(tmp_path) -> None:
