@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-from leakmeter.studies.copies import Copy, at, over_seeds, steal
+from leakmeter.studies.copies import StolenCopy, at, over_seeds, steal
 from leakmeter.studies.record import Record
 from leakmeter.studies.settings import Settings
 
@@ -72,7 +72,7 @@ def _facts(settings: Settings, arm: Arm, seed: int) -> dict[str, Any]:
     return stolen(settings, arm, seed).facts
 
 
-def stolen(settings: Settings, arm: Arm, seed: int) -> Copy:
+def stolen(settings: Settings, arm: Arm, seed: int) -> StolenCopy:
     """The copy an arm makes."""
     options, stops = dict(arm.options), list(arm.aims)
     if settings.quick:
