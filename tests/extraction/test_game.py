@@ -43,11 +43,8 @@ def attack(name: str, net: FragileNet, run: Run) -> tuple[list[torch.Tensor], Or
     victim = load_victim(net, input_shape=(1, 8, 8), low=0.0, high=1.0, classes=3, outputs="logits")
     oracle = Oracle(victim, view="probs", ledger=run.ledger(BUDGET), log=run.answers())
     result = extract(name, oracle, seed=3, stops=[120], checkpoints=run.checkpoint, student="mlp:8", **ATTACKS[name])
-    return (
-        list(result.substitute.parameters()),
-        oracle,
-        {"curve": result.curve, "notes": result.notes, "findings": result.findings},
-    )
+    facts = {"curve": result.curve, "notes": result.notes, "findings": result.findings}
+    return list(result.substitute.parameters()), oracle, facts
 
 
 @pytest.mark.parametrize("name", list(ATTACKS))
