@@ -12,9 +12,11 @@ from leakmeter.evaluation.intervals import Interval
 from leakmeter.evaluation.score import Score
 from leakmeter.evaluation.transfer import Transfer
 from leakmeter.extraction.base import CurvePoint
+from leakmeter.extraction.findings import Findings
 from leakmeter.settings import Settings, explain
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: cells have findings; those of version 1 have none."""
 
 
 class Spending(Settings):
@@ -57,6 +59,8 @@ class CellResult(Settings):
     status: Literal["done", "failed", "skipped"]
     error: str = ""
     curve: list[CurvePoint] = Field(default_factory=list)
+    findings: Findings | None = None
+    """What the attack found: of a cell's facts the verdict reads these, never the notes."""
     untrained: Score | None = None
     """The control every cell carries: a substitute that learned nothing."""
     repeatable: bool | None = None
@@ -151,7 +155,7 @@ class Verdict(Settings):
 class AuditResult(Settings):
     """Everything an audit found. `results.json` is this, and nothing else."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
     created: str
     plan: dict[str, Any]
     environment: dict[str, Any]

@@ -88,7 +88,9 @@ def test_a_finished_run_repeats_itself_for_free(victim: Victim, tmp_path) -> Non
     def go(run: Run | None) -> tuple[Tensor, int]:
         ledger, log = (run.ledger(300), run.answers()) if run else (None, None)
         oracle = Oracle(victim, budget=300, ledger=ledger, log=log)
-        return weights(extract("surrogate", oracle, seed=3, stops=[100], run=run, **QUICK)), oracle.ledger.spent()
+        checkpoints = run.checkpoint if run else None
+        made = extract("surrogate", oracle, seed=3, stops=[100], checkpoints=checkpoints, **QUICK)
+        return weights(made), oracle.ledger.spent()
 
     plain, spent = go(None)
     run = Run.enter(tmp_path / "run", {"name": "x"})

@@ -101,7 +101,7 @@ def _run(
             stops=cell.stops,
             device=plan.device,
             progress=progress,
-            run=run,
+            checkpoints=run.checkpoint,
             **cell.options,
         )
         where, spec = run.path / "substitute.safetensors", oracle.spec
@@ -115,6 +115,7 @@ def _run(
             **cell.identity,
             status="done",
             curve=copy.curve,
+            findings=copy.findings,
             untrained=copy.untrained,
             **({} if truth is None else health(oracle, truth)),
             transfer=transfer,
