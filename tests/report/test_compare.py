@@ -1,6 +1,7 @@
 import pytest
 
-from leakmeter.report.compare import compare, comparison_html, comparison_text, judge
+from leakmeter.report.compare import compare, comparison_document, comparison_text, judge
+from leakmeter.report.html import document_html
 from leakmeter.results import AuditResult
 
 
@@ -58,8 +59,11 @@ def test_a_cost_that_was_not_reached_is_above_what_was_spent(make_audit):
 def test_arms_and_plans_that_differ_are_listed(make_audit):
     found = compare(make_audit(attacks=2), make_audit(attacks=3, budget=4000, views=("labels",)))
     assert "budget was 8000 and is now 4000" in found.plan
-    assert found.gone == ["procedural, showing probs", "dfme, showing probs"]
-    assert found.new == ["surrogate (gaussian), showing labels"]
+    assert found.apart == [
+        "only before: procedural, showing probs",
+        "only before: dfme, showing probs (control)",
+        "only after: surrogate (gaussian), showing labels (control)",
+    ]
     text = comparison_text(found)
     assert "plan: budget was 8000 and is now 4000" in text
     assert "only before: dfme, showing probs" in text
@@ -67,7 +71,38 @@ def test_arms_and_plans_that_differ_are_listed(make_audit):
 
 def test_the_page_escapes_and_loads_nothing(make_audit):
     evil = "<script>alert(1)</script>"
-    html = comparison_html(compare(make_audit(), make_audit(victim=evil, name=evil)))
+    html = document_html(comparison_document(compare(make_audit(), make_audit(victim=evil, name=evil))))
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     assert "default-src 'none'" in html
+
+
+def judgements(found) -> set[str]:
+    return {change.judgement for arm in found.arms for change in arm.changes}
+
+
+def test_a_change_of_the_box_is_no_change_of_the_model(make_audit):
+    before = make_audit()
+    after = weaker(make_audit(), 0.2)
+    after.plan["victim"] = after.plan["victim"] | {"low": -5.0}
+    found = compare(before, after)
+    assert judgements(found) == {"undecided"}
+    assert "different inputs: victim.low was None and is now -5.0" in comparison_text(found)
+
+
+def test_an_audit_that_cannot_be_believed_decides_nothing(make_audit):
+    before = make_audit()
+    checks = [check.model_copy(update={"ok": False, "message": "all zero"}) for check in before.verdict.checks[:1]]
+    weak = weaker(before, 0.2)
+    after = weak.model_copy(update={"verdict": weak.verdict.model_copy(update={"checks": checks})})
+    found = compare(before, after)
+    assert judgements(found) == {"undecided"}
+    assert f"the audit after fails its check “{checks[0].name}”: all zero" in comparison_text(found)
+    assert "all zero" in document_html(comparison_document(found))
+
+
+def test_another_model_is_what_one_compares(make_audit):
+    before = make_audit()
+    found = compare(before, weaker(make_audit(victim="shop.models:next_net"), 0.2))
+    assert judgements(found) >= {"leaks less"}
+    assert found.doubts == []
