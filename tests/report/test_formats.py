@@ -40,7 +40,7 @@ def test_markdown_tells_charts_in_words_and_links_pictures(full_audit, hang_pict
 
 
 def markdown_of(block) -> str:
-    return document_markdown(Document("", [Section("a", "A", [block])]))
+    return document_markdown(Document("", [Section("a", "A", "", [block])]))
 
 
 def test_markdown_tables_keep_their_shape_whatever_they_hold():

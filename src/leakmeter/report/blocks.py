@@ -13,18 +13,12 @@ from typing import Any, Literal
 Tone = Literal["good", "bad", "unsure", "plain"]
 
 
-@dataclass(frozen=True)
-class Mono:
+class Mono(str):
     """Code inside a sentence."""
 
-    text: str
 
-
-@dataclass(frozen=True)
-class Strong:
+class Strong(str):
     """What must not be missed in a sentence."""
-
-    text: str
 
 
 @dataclass(frozen=True)
@@ -35,7 +29,7 @@ class Link:
     section: str
 
 
-Part = str | Mono | Strong | Link
+Part = str | Link
 
 
 class Paragraph:
@@ -92,8 +86,6 @@ class Facts:
 
 class Numeric(str):
     """The name of a column of numbers, which are set to the right."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -175,13 +167,15 @@ Block = (
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a document; one without blocks is left out."""
+    """A part of a document."""
 
     id: str
     title: str
+    lead: str
+    """What a reader should know before the rest, in a sentence or two."""
     blocks: Sequence[Block]
     summary: bool = False
-    """Whether it belongs to the first printed page, and to what a notebook shows."""
+    """Whether it belongs to the first printed page."""
 
 
 @dataclass(frozen=True)

@@ -38,14 +38,6 @@ class Change:
 
 
 @dataclass(frozen=True)
-class ArmChange:
-    """One arm in both audits."""
-
-    name: str
-    changes: list[Change]
-
-
-@dataclass(frozen=True)
 class Comparison:
     """Two audits side by side."""
 
@@ -55,7 +47,8 @@ class Comparison:
     """Why nothing can be said of the difference; empty: it can."""
     plan: list[str]
     environment: list[str]
-    arms: list[ArmChange]
+    arms: dict[str, list[Change]]
+    """For each arm that both have."""
     apart: list[str]
     """Arms that only one of them has."""
 
@@ -74,11 +67,7 @@ def compare(before: AuditResult, after: AuditResult) -> Comparison:
         doubts=doubts,
         plan=differences(before.plan, after.plan),
         environment=differences(before.environment, after.environment),
-        arms=[
-            ArmChange(_name(arm), _changes(old[key], arm, undecided=bool(doubts)))
-            for key, arm in new.items()
-            if key in old
-        ],
+        arms={_name(arm): _changes(old[key], arm, undecided=bool(doubts)) for key, arm in new.items() if key in old},
         apart=[f"only before: {_name(arm)}" for key, arm in old.items() if key not in new]
         + [f"only after: {_name(arm)}" for key, arm in new.items() if key not in old],
     )
@@ -90,9 +79,9 @@ def comparison_text(comparison: Comparison) -> str:
     lines = [f"{audit.created}  {outcome_words(audit.verdict)}: {audit.verdict.headline}" for audit in audits]
     lines += ["", *comparison.doubts, *(f"plan: {line}" for line in comparison.plan)]
     lines += [f"environment: {line}" for line in comparison.environment]
-    for arm in comparison.arms:
-        lines.append(arm.name)
-        lines += [f"  {each.what}: {each.before} -> {each.after}: {each.judgement}" for each in arm.changes]
+    for arm, changes in comparison.arms.items():
+        lines.append(arm)
+        lines += [f"  {each.what}: {each.before} -> {each.after}: {each.judgement}" for each in changes]
     return "\n".join(lines + comparison.apart)
 
 
@@ -101,8 +90,8 @@ def comparison_document(comparison: Comparison) -> Document:
     title = f"What changed in {comparison.after.victim.name}"
     audits = {"before": comparison.before, "after": comparison.after}
     arms = {
-        arm.name: [Row(each.what, each.before, each.after, each.judgement) for each in arm.changes]
-        for arm in comparison.arms
+        arm: [Row(each.what, each.before, each.after, each.judgement) for each in changes]
+        for arm, changes in comparison.arms.items()
     }
     first: list[Block] = [
         Headline("Two audits compared", "", "plain", title),
@@ -112,7 +101,6 @@ def comparison_document(comparison: Comparison) -> Document:
         ),
     ]
     by_arm: list[Block] = [
-        Paragraph("A change is called one only where the two intervals do not meet.", muted=True),
         Table("Every attack that both audits tried", ("Quantity", "Before", "After", "Judgement"), arms),
         *map(Paragraph, comparison.apart),
     ]
@@ -120,9 +108,9 @@ def comparison_document(comparison: Comparison) -> Document:
     return Document(
         title,
         [
-            Section("verdicts", "The two verdicts", first),
-            Section("arms", "Attack by attack", by_arm),
-            Section("plan", "Plan and environment", [settings]),
+            Section("verdicts", "The two verdicts", "", first),
+            Section("arms", "Attack by attack", "A change is one only where the two intervals do not meet.", by_arm),
+            Section("plan", "Plan and environment", "", [settings]),
         ],
     )
 

@@ -68,14 +68,12 @@ def _inline(targets: set[str]) -> Callable[[Sequence[Part]], Markup]:
 
     def one(part: Part) -> Markup:
         match part:
-            case Mono(text):
-                return Markup("<code>{}</code>").format(text)
-            case Strong(text):
-                return Markup("<strong>{}</strong>").format(text)
-            case Link(text, section) if section in targets:
-                return Markup('<a href="#{}">{}</a>').format(section, text)
-            case Link(text, _):
-                return escape(text)
+            case Mono():
+                return Markup("<code>{}</code>").format(str(part))
+            case Strong():
+                return Markup("<strong>{}</strong>").format(str(part))
+            case Link(text, section):
+                return Markup('<a href="#{}">{}</a>').format(section, text) if section in targets else escape(text)
             case _:
                 return escape(part)
 

@@ -13,9 +13,9 @@ def document_markdown(document: b.Document) -> str:
     """Every section under its title; the one that begins with a headline has no other."""
     parts: list[str] = []
     for section in document.sections:
-        if not isinstance(section.blocks[0], b.Headline):
-            parts.append(f"## {escaped(section.title)}")
-        parts += map(_block, section.blocks)
+        begun = section.blocks and isinstance(section.blocks[0], b.Headline)
+        parts += [] if begun else [f"## {escaped(section.title)}"]
+        parts += [escaped(section.lead), *map(_block, section.blocks)]
     return "\n\n".join([*filter(None, parts), escaped(document.footer)]) + "\n"
 
 
@@ -59,10 +59,10 @@ def _inline(parts: Sequence[b.Part]) -> str:
 
 def _part(part: b.Part) -> str:
     match part:
-        case b.Mono(text):
-            return f"`{text}`"
-        case b.Strong(text):
-            return f"**{escaped(text)}**"
+        case b.Mono():
+            return f"`{part}`"
+        case b.Strong():
+            return f"**{escaped(part)}**"
         case b.Link(text):
             return escaped(text)
         case _:

@@ -43,7 +43,7 @@ def report_document(result: AuditResult, folder: Path, sections: Iterable[MakeSe
     made = [make(result, folder) for make in (all_sections() if sections is None else sections)]
     return Document(
         title=f"{result.plan.get('name') or 'audit'}: leak audit of {result.victim.name}",
-        sections=[section for section in made if section is not None and section.blocks],
+        sections=[section for section in made if section is not None],
         footer=f"Written by leakmeter {result.environment.get('leakmeter', '')} from results.json (schema "
         f"{result.schema_version}). This page loads nothing and sends nothing.",
     )

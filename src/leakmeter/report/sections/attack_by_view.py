@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leakmeter.report.blocks import Entry, Numeric, Paragraph, Row, Section, Table
+from leakmeter.report.blocks import Entry, Numeric, Row, Section, Table
 from leakmeter.report.surfaces import surfaces
 from leakmeter.report.words import percent
 from leakmeter.results import Arm, AuditResult
@@ -29,7 +29,7 @@ def section(result: AuditResult, _: Path) -> Section | None:
         "Fidelity of the final copy: the stronger the colour, the more leaks. Read across a row to see what showing "
         "more gives away."
     )
-    return Section("attack-by-view", "Attack by view", [Paragraph(lead, muted=True), table])
+    return Section("attack-by-view", "Attack by view", lead, [table])
 
 
 def _rows(arms: list[Arm], defense: str, views: list[str]) -> list[Row]:

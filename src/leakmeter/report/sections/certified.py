@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from leakmeter.report.blocks import Chart, Numeric, Paragraph, Row, Section, Table
+from leakmeter.report.blocks import Chart, Numeric, Row, Section, Table
 from leakmeter.report.charts import SERIES, End, label, name_ends, share_axis
 from leakmeter.report.words import count, percent, plain_text
 from leakmeter.results import AuditResult, Certified
@@ -21,7 +21,7 @@ def section(result: AuditResult, _: Path) -> Section | None:
         "answer."
     )
     chart = certified_chart(result.certified)
-    return Section("certified", "Certified accuracy", [Paragraph(lead, muted=True), chart])
+    return Section("certified", "Certified accuracy", lead, [chart])
 
 
 def certified_chart(curve: Certified) -> Chart:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leakmeter.report.blocks import Entry, Paragraph, Row, Section, Table
+from leakmeter.report.blocks import Entry, Row, Section, Table
 from leakmeter.results import AuditResult, Check
 
 
@@ -16,7 +16,7 @@ def section(result: AuditResult, _: Path) -> Section:
     )
     rows = [_row(check) for check in result.verdict.checks]
     table = Table("Soundness checks of the audit itself", ("Check", "Result", "Raised if, and what it means"), rows)
-    return Section("checks", "Can this audit be believed?", [Paragraph(lead, muted=True), table])
+    return Section("checks", "Can this audit be believed?", lead, [table])
 
 
 def _row(check: Check) -> Row:

@@ -18,14 +18,14 @@ def section(result: AuditResult, _: Path) -> Section:
     shown = surfaces(result)
     bare = [cost_chart(each) for each in shown if each.defense == "none"]
     defended = [cost_chart(each) for each in shown if each.defense != "none"]
-    blocks: list[Block] = [Paragraph(_lead(result), muted=True), *bare]
+    blocks: list[Block] = [*bare]
     if defended:
         blocks.append(Folded("The same behind each defense", defended))
     if shown:
         blocks += [Heading("Queries to a copy of a given fidelity"), _costs(shown)]
     else:
         blocks.append(Paragraph("No copy was scored."))
-    return Section("copy-cost", "What a copy costs", blocks)
+    return Section("copy-cost", "What a copy costs", _lead(result), blocks)
 
 
 def cost_chart(shown: Surface) -> Chart:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from leakmeter.evaluation.utility import Utility
-from leakmeter.report.blocks import Chart, Numeric, Paragraph, Row, Section, Table
+from leakmeter.report.blocks import Chart, Numeric, Row, Section, Table
 from leakmeter.report.charts import MOST, End, label, name_ends, share_axis, styles
 from leakmeter.report.notes import noted
 from leakmeter.report.surfaces import surfaces
@@ -55,7 +55,7 @@ def section(result: AuditResult, _: Path) -> Section | None:
     table = Table(
         "The best attack against each defense", ("Defense", "View", "Best attack", *map(Numeric, rates)), rows
     )
-    return Section("defenses", "Defenses", [Paragraph(lead, muted=True), *_charts(effects), table])
+    return Section("defenses", "Defenses", lead, [*_charts(effects), table])
 
 
 def defense_effects(result: AuditResult) -> list[DefenseEffect]:

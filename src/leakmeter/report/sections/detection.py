@@ -6,7 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from leakmeter.detectors.detection import Detection
-from leakmeter.report.blocks import Block, Folded, Numeric, Paragraph, Preformatted, Row, Section, Table
+from leakmeter.report.blocks import Block, Folded, Numeric, Preformatted, Row, Section, Table
 from leakmeter.report.notes import noted
 from leakmeter.report.words import count, surface_words
 from leakmeter.results import AuditResult
@@ -24,10 +24,10 @@ def section(result: AuditResult, _: Path) -> Section | None:
         for (label, view, defense, detector), found in groups.items()
     ]
     columns = ("Attack", "Shown", "Detector", Numeric("Would have fired at query"))
-    blocks: list[Block] = [Paragraph(lead, muted=True), Table("Detectors over the query logs", columns, rows)]
+    blocks: list[Block] = [Table("Detectors over the query logs", columns, rows)]
     if other:
         blocks.append(Folded(f"{len(other)} more, as recorded", [Preformatted("\n".join(other))]))
-    return Section("detection", "Detection", blocks)
+    return Section("detection", "Detection", lead, blocks)
 
 
 def arm_detections(result: AuditResult) -> dict[tuple[str, str, str, str], list[Detection]]:

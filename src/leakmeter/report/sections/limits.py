@@ -23,5 +23,5 @@ def section(result: AuditResult, _: Path) -> Section:
     by = result.victim.authorized_by
     allowed = f" This audit was authorised by {by}." if by else ""
     permission = f"Audit only models that you own or have permission to test.{allowed}"
-    blocks = [Paragraph(_SHOWN), Paragraph(_NOT_SHOWN), Paragraph(permission)]
-    return Section("limits", "What this report shows, and what not", blocks)
+    blocks = [Paragraph(_NOT_SHOWN), Paragraph(permission)]
+    return Section("limits", "What this report shows, and what not", _SHOWN, blocks)

@@ -2,54 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 from leakmeter.report.blocks import Numeric, Paragraph, Row, Section, Table
 from leakmeter.report.surfaces import surfaces
 from leakmeter.report.words import at_most, count, days
 from leakmeter.results import AuditResult
+from leakmeter.verdict.arms import FIDELITIES
 from leakmeter.verdict.sentences import MONTH, RATE
-
-
-@dataclass(frozen=True)
-class LimitAdvice:
-    """What a rate limit does to the cheapest attacker."""
-
-    shown: str
-    label: str
-    fidelity: float
-    queries: int
-    bound: bool
-    """Whether fewer queries may do."""
-    days: float
-    """At the limit in force."""
-    monthly: int
-    """The most queries a day that make the copy take a month."""
-    money: float | None
 
 
 def section(result: AuditResult, _: Path) -> Section | None:
     """Left out where no attacker made a copy of any fidelity asked about."""
-    rows = limit_advice(result)
+    rows = list(_rows(result))
     if not rows:
         return None
-    currency = (result.plan.get("prices") or {}).get("currency")
-    columns = ["Shown", Numeric("Copy"), "Cheapest attack", Numeric("Queries")]
-    columns += [Numeric(f"Price ({currency})")] if currency else []
-    columns += [Numeric(f"At {count(per_day(result))} a day"), Numeric("A month, at most")]
-    stands_in = (
-        "" if result.plan.get("queries_per_day") else f"; the plan states no limit, so {RATE:,} queries a day stand in"
-    )
+    price = [Numeric(f"Price ({result.plan['prices']['currency']})")] if result.plan.get("prices") else []
+    limits = (Numeric(f"At {count(per_day(result))} a day"), Numeric("A month, at most"))
+    columns = ("Shown", Numeric("Copy"), "Cheapest attack", Numeric("Queries"), *price, *limits)
+    stands_in = "" if result.plan.get("queries_per_day") else f"; no limit was stated, so {RATE:,} a day stand in"
     lead = (
         "OWASP's AI Security Verification Standard asks for rate limits sized to the number of queries needed to "
         f"approximate the model. This is that number, for the cheapest attack tried{stands_in}."
     )
-    table = Table(
-        "How long a copy takes, and the limit that makes it take a month", columns, [_row(row) for row in rows]
-    )
-    warning = "A limit holds for one client. An attacker with many accounts has many limits."
-    return Section("rate-limits", "Rate limits", [Paragraph(lead, muted=True), table, Paragraph(warning, muted=True)])
+    table = Table("How long a copy takes, and the limit that makes it take a month", columns, rows)
+    warning = Paragraph("A limit holds for one client. An attacker with many accounts has many limits.", muted=True)
+    return Section("rate-limits", "Rate limits", lead, [table, warning])
 
 
 def per_day(result: AuditResult) -> int:
@@ -57,32 +36,25 @@ def per_day(result: AuditResult) -> int:
     return int(result.plan.get("queries_per_day") or RATE)
 
 
-def limit_advice(result: AuditResult) -> list[LimitAdvice]:
-    """For each surface, and each fidelity some attacker reached there."""
-    price = (result.plan.get("prices") or {}).get("query")
-    rows = []
+def monthly(queries: int) -> int:
+    """The most queries a day that make a copy of so many queries take a month."""
+    return max(1, queries // MONTH)
+
+
+def _rows(result: AuditResult) -> Iterator[Row]:
+    """One for each surface, and each fidelity some attacker reached there."""
+    prices = result.plan.get("prices")
     for surface in surfaces(result):
-        for fidelity in dict.fromkeys(cost.fidelity for arm in surface.attackers for cost in arm.costs):
+        for fidelity in FIDELITIES:
             found = surface.cheapest(fidelity)
             if found is not None:
                 queries, arm = found
-                rows.append(
-                    LimitAdvice(
-                        shown=surface.name,
-                        label=arm.label,
-                        fidelity=fidelity,
-                        queries=queries,
-                        bound=at_most(arm, queries),
-                        days=queries / per_day(result),
-                        monthly=max(1, queries // MONTH),
-                        money=None if price is None else price * queries,
-                    )
+                yield Row(
+                    surface.name,
+                    f"{fidelity:.0%}",
+                    arm.label,
+                    f"{'≤ ' if at_most(arm, queries) else ''}{count(queries)}",
+                    *([f"{prices['query'] * queries:,.2f}"] if prices else []),
+                    days(queries / per_day(result)),
+                    f"{count(monthly(queries))} a day",
                 )
-    return rows
-
-
-def _row(each: LimitAdvice) -> Row:
-    queries = f"{'≤ ' if each.bound else ''}{count(each.queries)}"
-    money = [] if each.money is None else [f"{each.money:,.2f}"]
-    copy = f"{each.fidelity:.0%}"
-    return Row(each.shown, copy, each.label, queries, *money, days(each.days), f"{count(each.monthly)} a day")

@@ -14,25 +14,19 @@ from leakmeter.runs.run import without_none
 
 def section(result: AuditResult, _: Path) -> Section:
     """Always shown."""
-    return Section(
-        "reproduce",
-        "Reproduce it",
-        [
-            Paragraph("Save the plan below as ", Mono("plan.toml"), " (the run folder has the same), then:"),
-            Preformatted("leakmeter audit plan.toml"),
-            Paragraph(
-                "The same seeds, versions and number of threads give the same copies, bit for bit on the same kind of "
-                "processor. ",
-                Mono("leakmeter report RUN"),
-                " rebuilds this page without the model; ",
-                Mono("leakmeter compare A B"),
-                " shows what changed between two audits.",
-                muted=True,
-            ),
-            Facts(_facts(result)),
-            Folded("The whole plan", [Preformatted(tomli_w.dumps(without_none(result.plan)))]),
-        ],
+    lead = "The same seeds, versions and threads give the same copies, bit for bit on the same kind of processor."
+    how = Paragraph(
+        "Save the plan below as ",
+        Mono("plan.toml"),
+        " (the run folder has the same) and audit it again. ",
+        Mono("leakmeter report RUN"),
+        " rebuilds this page without the model; ",
+        Mono("leakmeter compare A B"),
+        " shows what changed between two audits.",
     )
+    plan = Folded("The whole plan", [Preformatted(tomli_w.dumps(without_none(result.plan)))])
+    command = Preformatted("leakmeter audit plan.toml")
+    return Section("reproduce", "Reproduce it", lead, [how, command, Facts(_facts(result)), plan])
 
 
 def _facts(result: AuditResult) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from leakmeter.report.blocks import Block, Heading, Numeric, Paragraph, Row, Section, Table
+from leakmeter.report.blocks import Block, Heading, Numeric, Row, Section, Table
 from leakmeter.report.words import count, duration, surface_words
 from leakmeter.results import AuditResult, CellResult
 from leakmeter.verdict import arm_label
@@ -20,11 +20,11 @@ def section(result: AuditResult, _: Path) -> Section:
         "an attack's budget."
     )
     unfinished = [Row(cell.id, cell.status, cell.error) for cell in result.cells if cell.status != "done"]
-    blocks: list[Block] = [Paragraph(lead, muted=True), _ledger(result)]
+    blocks: list[Block] = [_ledger(result)]
     if unfinished:
         blocks.append(Heading("Runs that did not finish, or did not apply"))
         blocks.append(Table("What is missing from this report", ("Run", "Status", "Why"), unfinished))
-    return Section("spending", "What was spent", blocks)
+    return Section("spending", "What was spent", lead, blocks)
 
 
 def spent(cells: list[CellResult], what: str) -> float:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 
 from leakmeter.evaluation.intervals import Interval, mean_interval
-from leakmeter.evaluation.transfer import FlipRate, Transfer
-from leakmeter.report.blocks import Entry, Numeric, Paragraph, Row, Section, Table
+from leakmeter.evaluation.transfer import Transfer
+from leakmeter.report.blocks import Entry, Numeric, Row, Section, Table
 from leakmeter.report.surfaces import mean
 from leakmeter.report.words import percent, span, surface_words
 from leakmeter.results import AuditResult
@@ -26,24 +25,18 @@ class ArmTransfer:
     examples: str
     found: list[Transfer]
 
-    @property
-    def success(self) -> float:
-        """Mean over seeds."""
-        return fmean(each.copy_rate.value for each in self.found)
+    def rate(self, kind: str) -> float | None:
+        """Mean over seeds of `copy_rate`, `noise_rate`, `untrained_rate` or `white_box_rate`."""
+        rates = [getattr(each, kind) for each in self.found]
+        return mean([None if rate is None else rate.value for rate in rates])
 
     @property
     def interval(self) -> Interval:
-        """Over seeds, or over inputs where there is one seed."""
+        """Of the copy's rate: over seeds, or over inputs where there is one seed."""
         if len(self.found) == 1:
             return self.found[0].copy_rate.interval
         over = mean_interval([each.copy_rate.value for each in self.found])
         return over.model_copy(update={"low": max(0.0, over.low), "high": min(1.0, over.high)})
-
-    @property
-    def controls(self) -> list[float | None]:
-        """Random noise, an untrained copy, and the white box."""
-        kinds = ("noise_rate", "untrained_rate", "white_box_rate")
-        return [mean([_value(getattr(each, kind)) for each in self.found]) for kind in kinds]
 
 
 def section(result: AuditResult, _: Path) -> Section | None:
@@ -53,8 +46,8 @@ def section(result: AuditResult, _: Path) -> Section | None:
             each.label,
             surface_words(each.view, each.defense),
             each.examples,
-            Entry(percent(each.success), span(each.interval.low, each.interval.high)),
-            *map(percent, each.controls),
+            Entry(percent(each.rate("copy_rate")), span(each.interval.low, each.interval.high)),
+            *(percent(each.rate(kind)) for kind in ("noise_rate", "untrained_rate", "white_box_rate")),
         )
         for each in arm_transfers(result)
     ]
@@ -68,7 +61,7 @@ def section(result: AuditResult, _: Path) -> Section | None:
     rates = ("Fool the model", "Random noise, as large", "From an untrained copy", "White box")
     columns = ("Copy made by", "Shown", "Examples", *map(Numeric, rates))
     table = Table("Success on the model of examples made on its copy", columns, rows)
-    return Section("transfer", "What the copy is good for", [Paragraph(lead, muted=True), table])
+    return Section("transfer", "What the copy is good for", lead, [table])
 
 
 def arm_transfers(result: AuditResult) -> list[ArmTransfer]:
@@ -83,7 +76,3 @@ def arm_transfers(result: AuditResult) -> list[ArmTransfer]:
 def _examples(found: Transfer) -> str:
     distance = "nearest" if found.eps is None else f"{found.eps:.3g}"
     return f"{found.attack}, {found.norm} {distance}{', targeted' if found.targeted else ''}"
-
-
-def _value(rate: FlipRate | None) -> float | None:
-    return None if rate is None else rate.value

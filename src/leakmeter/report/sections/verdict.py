@@ -34,7 +34,7 @@ def section(result: AuditResult, _: Path) -> Section:
     )
     sentences = [Paragraph(sentence) for sentence in verdict.sentences]
     blocks: list[Block] = [headline, *sentences, *_figures(result), *_warnings(result), _policy(verdict)]
-    return Section("verdict", "Verdict", blocks, summary=True)
+    return Section("verdict", "Verdict", "", blocks, summary=True)
 
 
 def _figures(result: AuditResult) -> list[Block]:
