@@ -58,5 +58,5 @@ def test_only_as_much_as_was_allowed_is_forgiven() -> None:
     box, x = Box(torch.tensor(0.0), torch.tensor(4.0)), torch.tensor([[-3e-6, 1.0], [0.0, 4.0]])
     assert box.admit(x, 1e-6).tolist() == [[0.0, 1.0], [0.0, 4.0]]
     for slack in (0.0, 1e-7):
-        with pytest.raises(UsageError, match="expected inputs of at least 0, got -3.00000011e-06 in 1 of 2 inputs"):
+        with pytest.raises(UsageError, match=r"expected inputs of at least 0, got -3.00000011e-06 in 1 of 2 inputs"):
             box.admit(x, slack)

@@ -11,8 +11,7 @@ from typing import Any
 
 from leakmeter._audit.transfer import try_copy
 from leakmeter.defenses import NONE, defend, undoing
-from leakmeter.detectors.detection import detect
-from leakmeter.detectors.recorder import Recorder
+from leakmeter.detectors.detection import Recorder, detect
 from leakmeter.errors import BudgetExhausted, Inconclusive, NotApplicable
 from leakmeter.evaluation.health import health
 from leakmeter.evaluation.score import Reference, TestData, reference
