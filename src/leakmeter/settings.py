@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from leakmeter.errors import UsageError
-from leakmeter.registry import did_you_mean
+from leakmeter.registry import Registry, did_you_mean
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
@@ -71,20 +71,18 @@ def _fields(model: Any, place: list[str]) -> list[str]:
     return list(model.model_fields)
 
 
-def from_text(kind: Callable[..., T], text: str, form: str) -> T:
-    """What `"NAME:ARG,ARG"` means: `kind` called with the numbers behind the colon.
+def from_text(registry: Registry[Callable[..., T]] | Registry[type[T]], text: str) -> T:
+    """What `"NAME:ARG,ARG"` means: whatever has that name, called with the numbers behind the colon.
 
-    Args:
-        kind: what to call, such as a dataclass; whole numbers or not is told by the types of its parameters.
-        text: a name, and behind a colon as many numbers as there are parameters without a default, or more.
-        form: begins the sentence about a wrong number of them: "the defense noise".
+    Whether a number is whole is told by the type of the parameter; parameters with a default may be left out.
     """
-    given = text.partition(":")[2].split(",") if ":" in text else []
+    name, colon, numbers = text.partition(":")
+    kind, given = registry[name], numbers.split(",") if colon else []
     wanted = list(inspect.signature(kind, eval_str=True).parameters.values())
     least = sum(parameter.default is parameter.empty for parameter in wanted)
     if not least <= len(given) <= len(wanted):
         names = ",".join(parameter.name.upper() for parameter in wanted)
-        raise UsageError(f"expected {form}{':' if names else ''}{names}, got '{text}'")
+        raise UsageError(f"expected the {registry.kind} {name}{':' if names else ''}{names}, got '{text}'")
     return kind(*(_number(number, each.annotation, text) for number, each in zip(given, wanted, strict=False)))
 
 

@@ -68,7 +68,7 @@ def test_one_way_to_write_each(text: str, canonical: str, protections) -> None:
         ("probs+gradient:3", "expected the explanation gradient, got 'gradient:3'"),
         ("probs+smoothgrad:2.5", "expected whole numbers in 'smoothgrad:2.5'"),
         ("probs+smoothgrad:0", "a sample or more"),
-        ("probs+gradient/tiems:2", "unknown protection of an explanation 'tiems'; did you mean 'times'"),
+        ("probs+gradient/tiems:2", "unknown protection 'tiems'; did you mean 'times'"),
         ("probs+gradient/times", "expected the protection times:FACTOR, got 'times'"),
     ],
 )

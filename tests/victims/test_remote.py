@@ -27,7 +27,7 @@ from leakmeter.oracle.ledger import ATTACK
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.victims.facts import Facts
 from leakmeter.victims.load import load_victim
-from leakmeter.victims.remote.pace import OwnPace, backoff, retry_after
+from leakmeter.victims.remote.pace import OwnPace, Share, backoff, retry_after
 from leakmeter.victims.remote.protocol import OpenInference
 from leakmeter.victims.remote.victim import RemoteVictim
 from leakmeter.victims.victim import Question
@@ -231,6 +231,31 @@ def test_requests_leave_no_faster_than_allowed(server, ask) -> None:
     start = time.monotonic()
     victim.compute(points(88), Question(torch.Generator()))
     assert time.monotonic() - start >= 11 / 50, "11 requests, after one for the metadata"
+
+
+class CountedPace:
+    """Lets everything go and counts it."""
+
+    def __init__(self) -> None:
+        self.left, self._lock = 0, threading.Lock()
+
+    def wait(self, stop: threading.Event) -> None:
+        with self._lock:
+            self.left += 1
+
+    def hold(self, seconds: float) -> None:
+        raise AssertionError(f"nobody asked to wait {seconds} s")
+
+
+def test_a_shared_pace_is_asked_for_every_request_from_the_first_on(server) -> None:
+    pace, x = CountedPace(), points(88)
+    victim = load_victim(server.model("well-1"), remote={"rows": 8, "rps": 0.001}, share=Share(pace, connections=2))
+    assert pace.left == 1, "the metadata"
+    agree(Oracle(victim, "probs").query(x), x)
+    assert pace.left == 12
+    assert victim.batch == load_victim(server.model("well-1"), remote={"rows": 8}).batch, (
+        "pieces seed a defense's noise"
+    )
 
 
 @pytest.mark.parametrize(

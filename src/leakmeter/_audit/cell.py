@@ -12,8 +12,7 @@ from typing import Any
 from torch import nn
 
 from leakmeter.defenses import NONE, defend, undoing
-from leakmeter.detectors.detection import detect
-from leakmeter.detectors.recorder import Recorder
+from leakmeter.detectors.detection import Recorder, detect
 from leakmeter.errors import BudgetExhausted, Inconclusive, NotApplicable, UsageError
 from leakmeter.evaluation.health import health
 from leakmeter.evaluation.score import Reference

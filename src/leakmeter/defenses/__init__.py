@@ -59,8 +59,7 @@ def canonical(text: str) -> str:
 def parse(text: str) -> tuple[Defense, bool]:
     """The defense, and whether the attacker knows it."""
     plain = text.removesuffix(ADAPTIVE)
-    name = plain.partition(":")[0]
-    defense = from_text(DEFENSES[name], plain, f"the defense {name}")
+    defense = from_text(DEFENSES, plain)
     if plain != text and not defense.undoable:
         raise UsageError(f"the defense {defense} leaves nothing to undo; write '{defense}' instead of '{text}'")
     return defense, plain != text

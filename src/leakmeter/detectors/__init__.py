@@ -33,5 +33,4 @@ DETECTORS: Registry[Callable[..., Detector]] = Registry(
 
 def make_detector(text: str) -> Detector:
     """A fresh detector: its name, and behind a colon its numbers where they are not to be the usual ones."""
-    name = text.partition(":")[0]
-    return from_text(DETECTORS[name], text, f"the detector {name}")
+    return from_text(DETECTORS, text)

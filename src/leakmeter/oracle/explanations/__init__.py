@@ -21,14 +21,10 @@ EXPLANATIONS: Registry[type[Explanation]] = Registry(
     },
     group="leakmeter.explanations",
 )
-PROTECTIONS: Registry[type[Protection]] = Registry("protection of an explanation", {}, group="leakmeter.protections")
+PROTECTIONS: Registry[type[Protection]] = Registry("protection", {}, group="leakmeter.protections")
 
 
 def parse(text: str) -> tuple[Explanation, tuple[Protection, ...]]:
     """The explanation and its protections, in the order in which they are applied."""
     name, *rest = text.split("/")
-    explanation = from_text(EXPLANATIONS[name.partition(":")[0]], name, f"the explanation {name.partition(':')[0]}")
-    return explanation, tuple(
-        from_text(PROTECTIONS[each.partition(":")[0]], each, f"the protection {each.partition(':')[0]}")
-        for each in rest
-    )
+    return from_text(EXPLANATIONS, name), tuple(from_text(PROTECTIONS, each) for each in rest)

@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from leakmeter.detectors import recorder as module
-from leakmeter.detectors.detection import detect
-from leakmeter.detectors.recorder import Recorder
+from leakmeter.detectors import detection as module
+from leakmeter.detectors.detection import Recorder, detect
 from leakmeter.oracle.ledger import Ledger
 from leakmeter.oracle.log import AnswerLog
 from leakmeter.oracle.oracle import Oracle
