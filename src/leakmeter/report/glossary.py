@@ -15,8 +15,8 @@ GLOSSARY = {
     "budget": "the most queries an attack may ask",
     "untrained copy": "a network that learned nothing: what agreement costs no query at all",
     "white box": "an attacker who holds the model itself: the most that can be done",
-    "probability moved": "how far the answers behind a defense are from those without it: half the summed difference of "
-    "the probabilities, on average",
+    "probability moved": "how far the answers behind a defense are from those without it: half the summed difference "
+    "of the probabilities, on average",
     "rate limit": "the most queries one client may ask in a day",
 }
 PLURALS = {"queries": "query"} | {f"{word}s": word for word in GLOSSARY if word != "query"}

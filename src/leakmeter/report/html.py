@@ -71,7 +71,7 @@ def _svg() -> Callable[[Chart], Markup]:
 
 
 class _Inline:
-    """Parts of a sentence. The first time a section uses a word of the glossary, hovering over it says what it means."""
+    """Parts of a sentence. Where a section first uses a word of the glossary, hovering says what it means."""
 
     def __init__(self, targets: set[str]) -> None:
         self._targets, self._said = targets, set[str]()

@@ -36,8 +36,8 @@ def section(result: AuditResult, _: Path) -> Section | None:
     shown = measured if len(measured) <= _MOST else measured[: _MOST // 2] + measured[-_MOST // 2 :]
     rows = [_row(class_name(result.victim, k), share, pooled[k]) for share, k in shown]
     lead = (
-        f"How often the best copy ({best.label}, seeing {best.view}) agrees where the model names each class, all seeds "
-        "together. A class that is copied poorly is where the copy gives itself away."
+        f"How often the best copy ({best.label}, seeing {best.view}) agrees where the model names each class, all "
+        "seeds together. A class that is copied poorly is where the copy gives itself away."
     )
     left = "" if len(shown) == len(measured) else f": the most and the least copied of {count(len(measured))}"
     table = Table(f"Agreement by class{left}", ("Class", Numeric("Inputs"), Numeric("Fidelity")), rows)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from leakmeter.plan import Policy
 from leakmeter.report.blocks import Block, Mono, Paragraph, Part, Section, Steps, Strong
@@ -11,15 +13,21 @@ from leakmeter.report.sections.defenses import defense_effects
 from leakmeter.report.sections.detection import arm_detections, fired_words
 from leakmeter.report.sections.rate_limits import monthly, per_day
 from leakmeter.report.surfaces import Surface, surfaces
-from leakmeter.report.words import count, days, percent, span
-from leakmeter.results import Arm, AuditResult
+from leakmeter.report.words import at_most, count, days, percent, span
+from leakmeter.results import Arm, AuditResult, CellResult
 from leakmeter.verdict.arms import FIDELITIES
 from leakmeter.verdict.policy import rule
 from leakmeter.verdict.sentences import GOOD
 
 _LEAD = (
-    "What lowers the leak, by how much, and what it costs honest users. Every figure was measured in this audit; a step "
-    "is named only where the intervals with and without it do not meet."
+    "What lowers the leak, by how much, and what it costs honest users. Every figure was measured in this audit; a "
+    "change is advised only where the intervals with and without it do not meet."
+)
+_AGAIN: Sequence[Part] = (
+    Strong("Audit again"),
+    " after each change, and whenever the model changes; ",
+    Mono("leakmeter compare"),
+    " then says whether it leaks less.",
 )
 _LEVELS = (GOOD, *sorted(set(FIDELITIES) - {GOOD}))
 """A good copy first; if none was made, the nearest thing to one."""
@@ -29,18 +37,16 @@ def section(result: AuditResult, _: Path) -> Section:
     """Always shown, second: the verdict says what is, this what follows."""
     bare = [surface for surface in surfaces(result) if surface.defense == "none" and surface.best]
     worst = max(bare, key=_best_fidelity, default=None)
-    steps = list(_mend(result))
-    blocks: list[Block] = []
+    steps = [*_mend(result), *_exact(result)]
+    blocks = _worth(result, bare)
+    if bare or _exact_cells(result):
+        steps += _limit(result, bare)
     if worst is not None:
         useful, useless = _sorted_out(result, worst, bare)
-        steps += [*_limit(result, bare), *useful, *_watch(result, worst)]
+        steps += [*useful, *_watch(result, worst)]
         blocks += [Paragraph("Tried, without a clear gain: ", "; ".join(useless), ".", muted=True)] * bool(useless)
-        blocks += _worth(result, bare)
-    steps.append((Strong("Audit again"), " after each change, and whenever the model changes; ") + _COMPARE)
+    steps.append(_AGAIN)
     return Section("what-to-do", "What to do now", _LEAD, [Steps(steps), *blocks], summary=True)
-
-
-_COMPARE = (Mono("leakmeter compare"), " then says whether it leaks less.")
 
 
 def _best_fidelity(surface: Surface) -> float:
@@ -58,51 +64,81 @@ def _mend(result: AuditResult) -> Iterator[Sequence[Part]]:
             yield Strong("Close what is open."), f" The policy's {ruling.rule}: {ruling.message}. {more}"
 
 
+class _Copy(NamedTuple):
+    """The copy that a limit has to make dear."""
+
+    what: str
+    queries: int
+    by: str
+    view: str
+    bound: bool = False
+    """Whether fewer queries may do."""
+
+
+def _exact(result: AuditResult) -> Iterator[Sequence[Part]]:
+    """A model that can be read off has one remedy: to show something else."""
+    for view, group in groupby(sorted(_exact_cells(result), key=lambda cell: cell.view), key=lambda cell: cell.view):
+        cells = list(group)
+        yield (
+            Strong(f"Stop showing {view}."),
+            f" {cells[0].attack} read the model itself off {count(min(map(_asked, cells)))} of such answers; a limit "
+            "only delays that. Audit the model showing labels, or rounded values, to see what stops it.",
+        )
+
+
 def _limit(result: AuditResult, bare: Sequence[Surface]) -> Iterator[Sequence[Part]]:
-    found = _cheapest(bare)
-    if found is None:
+    keep, copy, now = Strong("Keep the rate limit you have."), _cheapest(result, bare), per_day(result)
+    if copy is None:
         most = max(arm.queries for surface in bare for arm in surface.attackers)
+        least = min(FIDELITIES)
+        yield keep, f" No attack made a copy of even {least:.0%} within {count(most)} queries, so no other follows."
+    elif monthly(copy.queries) >= now:
+        yield keep, f" At {count(now)} queries a day {copy.what} takes {days(copy.queries / now)}."
+    else:
+        assumed = "" if result.plan.get("queries_per_day") else ", which stands in because the plan names no limit"
+        fewer = " Fewer queries may do, for the first point measured was that good already." if copy.bound else ""
         yield (
-            Strong("Keep the rate limit you have."),
-            f" No attack made even a copy of {min(FIDELITIES):.0%} within {count(most)} queries, so no other limit follows.",
+            Strong(f"Allow one client at most {count(monthly(copy.queries))} queries a day."),
+            f" The cheapest such copy, {copy.what} ({copy.by}, seeing {copy.view}), then takes a month instead of "
+            f"{days(copy.queries / now)} at {count(now)} a day{assumed}.{fewer} Honest clients who ask more have to "
+            "wait; an attacker with many accounts does not.",
         )
-        return
-    fidelity, queries, arm = found
-    now, then = per_day(result), monthly(queries)
-    if then >= now:
-        slow = days(queries / now)
-        yield (
-            Strong("Keep the rate limit you have."),
-            f" At {count(now)} queries a day a {fidelity:.0%} copy takes {slow}.",
-        )
-        return
-    assumed = "" if result.plan.get("queries_per_day") else ", which stands in because the plan names no limit"
-    yield (
-        Strong(f"Allow one client at most {count(then)} queries a day."),
-        f" The cheapest {fidelity:.0%} copy ({arm.label}, seeing {arm.view}) then takes a month instead of "
-        f"{days(queries / now)} at {count(now)} a day{assumed}. Honest clients who ask more than that have to wait; an "
-        "attacker with many accounts does not.",
-    )
 
 
-def _cheapest(bare: Sequence[Surface]) -> tuple[float, int, Arm] | None:
-    """The cheapest copy of the fidelity that matters most among those reached."""
+def _cheapest(result: AuditResult, bare: Sequence[Surface]) -> _Copy | None:
+    """The model itself, else the cheapest copy of the fidelity that matters most among those reached."""
+    exact = min(_exact_cells(result), key=_asked, default=None)
+    if exact is not None:
+        return _Copy("the model itself", _asked(exact), exact.attack, exact.view)
     for fidelity in _LEVELS:
         found = [each for each in (surface.cheapest(fidelity) for surface in bare) if each is not None]
         if found:
-            return fidelity, *min(found, key=lambda each: each[0])
+            queries, arm = min(found, key=lambda each: each[0])
+            return _Copy(f"a {fidelity:.0%} copy", queries, arm.label, arm.view, at_most(arm, queries))
     return None
+
+
+def _exact_cells(result: AuditResult) -> list[CellResult]:
+    bare = [cell for cell in result.cells if cell.defense == "none" and not cell.control]
+    return [cell for cell in bare if cell.findings is not None and cell.findings.exact]
+
+
+def _asked(cell: CellResult) -> int:
+    return cell.budget if cell.spending is None else cell.spending.queries
 
 
 def _sorted_out(result: AuditResult, worst: Surface, bare: Sequence[Surface]) -> tuple[list[Sequence[Part]], list[str]]:
     """Views and defenses that clearly help, strongest first, and those that do not."""
     options = [(surface, _show_less(worst, surface)) for surface in bare if surface is not worst]
     behind = {surface.defense: surface for surface in surfaces(result) if surface.view == worst.view}
-    for effect in defense_effects(result):
-        if effect.view == worst.view and effect.defense != "none":
-            options.append((behind[effect.defense], _defend(effect.defense, effect.accuracy_loss, effect.distortion)))
+    options += [
+        (behind[each.defense], _defend(each.defense, each.accuracy_loss, each.distortion))
+        for each in defense_effects(result)
+        if each.view == worst.view and each.defense != "none"
+    ]
     options.sort(key=lambda option: _best_fidelity(option[0]))
-    useful, useless = [], []
+    useful: list[Sequence[Part]] = []
+    useless = []
     for surface, (what, cost) in options:
         if worst.best is None or surface.best is None:
             continue
@@ -129,8 +165,8 @@ def _defend(defense: str, loss: float | None, distortion: float | None) -> tuple
 
 def _fall(before: Arm, after: Arm) -> str:
     ends = span(after.fidelity_interval.low, after.fidelity_interval.high)
-    points = (before.fidelity - after.fidelity) * 100
-    return f"The best copy falls by {points:.1f} points, from {percent(before.fidelity)} to {percent(after.fidelity)} ({ends})."
+    by, start = (before.fidelity - after.fidelity) * 100, percent(before.fidelity)
+    return f"The best copy falls by {by:.1f} points, from {start} to {percent(after.fidelity)} ({ends})."
 
 
 def _policy(result: AuditResult, surface: Surface) -> str:
@@ -154,17 +190,16 @@ def _watch(result: AuditResult, worst: Surface) -> Iterator[Sequence[Part]]:
 
 def _worth(result: AuditResult, bare: Sequence[Surface]) -> list[Block]:
     """What the copy costs its thief, and what it is worth to one who would have paid for answers."""
-    prices, found = result.plan.get("prices") or {}, _cheapest(bare)
-    if found is None or not prices.get("query"):
+    prices, copy = result.plan.get("prices") or {}, _cheapest(result, bare)
+    if copy is None or not prices.get("query"):
         return []
-    fidelity, queries, arm = found
-    each = prices["query"] + (prices.get("explanation", 0.0) if "+" in arm.view else 0.0)
+    each = prices["query"] + (prices.get("explanation", 0.0) if "+" in copy.view else 0.0)
     currency = prices.get("currency", "")
     return [
         Paragraph(
             Strong("In money: "),
-            f"at {each:g} {currency} a query the {fidelity:.0%} copy costs {each * queries:,.2f} {currency}. Every "
-            f"1,000 answers it then gives in your place are {1000 * each:,.2f} {currency} not billed, so it has paid for "
-            f"itself after {count(queries)}.",
+            f"at {each:g} {currency} a query {copy.what} costs {each * copy.queries:,.2f} {currency}. Every 1,000 "
+            f"answers it then gives in your place are {1000 * each:,.2f} {currency} not billed: after "
+            f"{count(copy.queries)} it has paid for itself.",
         )
     ]
