@@ -99,7 +99,7 @@ def _limit(result: AuditResult, bare: Sequence[Surface]) -> Iterator[Sequence[Pa
         fewer = " Fewer queries may do, for the first point measured was that good already." if copy.bound else ""
         yield (
             Strong(f"Allow one client at most {count(monthly(copy.queries))} queries a day."),
-            f" The cheapest such copy, {copy.what} ({copy.by}, seeing {copy.view}), then takes a month instead of "
+            f" Then {copy.what} ({copy.by}, seeing {copy.view}) takes a month instead of "
             f"{days(copy.queries / now)} at {count(now)} a day{assumed}.{fewer} Honest clients who ask more have to "
             "wait; an attacker with many accounts does not.",
         )
@@ -114,7 +114,13 @@ def _cheapest(result: AuditResult, bare: Sequence[Surface]) -> _Copy | None:
         found = [each for each in (surface.cheapest(fidelity) for surface in bare) if each is not None]
         if found:
             queries, arm = min(found, key=lambda each: each[0])
-            return _Copy(f"a {fidelity:.0%} copy", queries, arm.label, arm.view, at_most(arm, queries))
+            return _Copy(
+                f"{'an' if fidelity == 0.8 else 'a'} {fidelity:.0%} copy",
+                queries,
+                arm.label,
+                arm.view,
+                at_most(arm, queries),
+            )
     return None
 
 
@@ -159,8 +165,10 @@ def _defend(defense: str, loss: float | None, distortion: float | None) -> tuple
     paid = [f"{percent(loss)} accuracy"] * (loss is not None)
     paid += [f"{percent(distortion)} of probability moved"] * (distortion is not None)
     cost = f"Honest users pay {' and '.join(paid)}." if paid else "What honest users pay was not measured."
-    unaware = " Measured against attackers who do not know of it: try /adaptive." if "/adaptive" not in defense else ""
-    return f"Put {defense} before the model.", cost + unaware
+    known = (
+        "" if "/adaptive" in defense else f" Attackers did not know of it: {defense}/adaptive measures those who do."
+    )
+    return f"Put {defense} before the model.", cost + known
 
 
 def _fall(before: Arm, after: Arm) -> str:
