@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from leakmeter.report.blocks import Tone
-from leakmeter.results import Arm, CopyCost, Verdict
+from leakmeter.results import Arm, CopyCost, Verdict, VictimFacts
 
 _OUTCOMES = {"pass": "Policy met", "exceeded": "Policy exceeded", "undecided": "Inconclusive"}
 _TONES: dict[str, Tone] = {"pass": "good", "exceeded": "bad", "undecided": "unsure"}
@@ -89,3 +89,8 @@ def cost_words(arm: Arm, cost: CopyCost) -> tuple[str, str]:
 def at_most(arm: Arm, queries: int) -> bool:
     """Whether the curve begins there already: fewer queries may do."""
     return queries <= arm.curve[0][0]
+
+
+def class_name(victim: VictimFacts, number: int) -> str:
+    """A class's own name where the owner gave one."""
+    return victim.class_names[number] if number < len(victim.class_names) else f"class {number}"
