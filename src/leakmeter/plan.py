@@ -90,6 +90,8 @@ class FidelityLimit(Section):
 
     queries: int = Field(ge=1)
     value: float = Field(gt=0, le=1)
+    share: float | None = Field(default=None, gt=0, lt=1)
+    """The largest share of a thief's tries that may reach it; None: no try that was made may, nor the mean over all."""
 
 
 class CostFloor(Section):

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.intervals import Interval
 from leakmeter.evaluation.score import Score
+from leakmeter.evaluation.tries import Tries
 from leakmeter.evasion.transfer import Transfer
 from leakmeter.extraction.base import CurvePoint
 
@@ -45,6 +46,8 @@ class Certified(Strict):
     """How often the certificate of one input may be wrong."""
     points: list[tuple[float, float]]
     """Radius, certified accuracy."""
+    intervals: list[Interval] = Field(default_factory=list)
+    """For each radius: the share of all inputs that is certified; its lower end allows for wrong certificates too."""
 
 
 class CellResult(Strict):
@@ -95,13 +98,21 @@ class VictimFacts(Strict):
 
 
 class CopyCost(Strict):
-    """Queries to reach a fidelity; None: not reached within the budget."""
+    """Queries to reach a fidelity: by the attack on average, and by the best of the tries made."""
 
     fidelity: float
     queries: int | None
+    """The first point of the curve at which the mean over seeds reaches it; None: not within the budget."""
     low: int | None
-    """Where the optimistic end of the interval over seeds gets there."""
+    """The fewest queries that the attack may take on average, over all seeds and inputs."""
     high: int | None
+    """The most; None: these seeds set no upper end."""
+    made: int | None = None
+    """The fewest queries with which a copy was made that surely has it; None: no try did."""
+    made_low: int = 1
+    """With fewer than this surely none of the tries had it."""
+    tries: Tries | None = None
+    """How many tries reached it with the whole budget."""
 
 
 class Arm(Strict):
@@ -115,10 +126,18 @@ class Arm(Strict):
     seeds: int
     queries: int
     fidelity: float
+    """Mean over the copies made, one a seed."""
     fidelity_interval: Interval
+    """What the attack reaches on average, over all seeds and inputs: wide where there are few seeds."""
+    copies: list[list[float]] = Field(default_factory=list)
+    """For each point of the curve the fidelity of each seed's copy."""
+    inputs: int = 0
+    """Test inputs behind each of them, the same for all."""
+    copies_interval: Interval | None = None
+    """The mean of these copies on all inputs; what other seeds would give it does not say."""
     accuracy: float | None
     curve: list[tuple[int, float, float, float]]
-    """Queries, mean fidelity, and its interval."""
+    """Queries, mean fidelity, and the interval of what the attack reaches on average."""
     costs: list[CopyCost]
 
 

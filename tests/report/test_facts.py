@@ -1,6 +1,7 @@
 import pytest
 
-from leakmeter.evaluation.intervals import wilson
+from leakmeter.evaluation.intervals import attack_mean
+from leakmeter.evaluation.tries import share_of_tries
 from leakmeter.report import facts
 from leakmeter.report.words import cost_line, days, duration, fired, short
 from leakmeter.results import CopyCost
@@ -54,16 +55,16 @@ def test_transfer_is_averaged_over_seeds(make_audit, thief):
     ]
     (row,) = facts.transfers(result.model_copy(update={"cells": cells}))
     assert row.success == pytest.approx(0.4)
-    half = 4.302652729696142 * 0.2 / 3**0.5  # t with 2 degrees of freedom, 95 %
-    assert (row.low, row.high) == (pytest.approx(max(0, 0.4 - half)), pytest.approx(0.4 + half))
+    ends = attack_mean([0.2, 0.4, 0.6], 100)
+    assert (row.low, row.high) == pytest.approx((ends.low, ends.high))
 
 
-def test_one_seed_keeps_the_interval_over_inputs(make_audit, thief):
-    interval = wilson(61, 100)
+def test_one_seed_is_not_read_as_the_attack(make_audit, thief):
     (cell,) = make_audit(attacks=1, views=("probs",), seeds=1).cells
     audit = make_audit(attacks=1, views=("probs",), seeds=1)
     (row,) = facts.transfers(audit.model_copy(update={"cells": [cell.model_copy(update={"transfer": thief(0.61)})]}))
-    assert (row.low, row.high) == (interval.low, interval.high)
+    assert row.low < 0.02
+    assert row.high > 0.98
 
 
 def test_a_detector_that_never_fired_says_so(make_audit):
@@ -80,14 +81,21 @@ def test_a_detector_that_never_fired_says_so(make_audit):
 def test_a_cost_claims_no_more_than_the_curve_shows(make_audit):
     arm = make_audit(attacks=1, views=("probs",)).verdict.arms[0]
 
-    def line(queries, low, high):
-        return cost_line(arm, CopyCost(fidelity=0.9, queries=queries, low=low, high=high))
+    def line(made_low, made, rates):
+        tries = share_of_tries(rates, 1000, 0.9)
+        cost = CopyCost(fidelity=0.9, queries=None, low=1, high=None, made_low=made_low, made=made, tries=tries)
+        return cost_line(arm, cost)
 
-    assert line(None, None, None) == "not within 8,000"
-    assert line(None, 6000, None) == "not within 8,000 (at best 6,000)"
-    assert line(250, 250, 250) == "at most 250"
-    assert line(250, 250, 600) == "at most 250 (or up to 600)"
-    assert line(3000, 2000, None) == "3,000 (2,000 to over 8,000)"
+    assert line(8001, None, [0.3, 0.4]) == "not within 8,000 (0 of 2 tries)"
+    assert line(1, 250, [0.95, 0.4]) == "1 to 250 (1 of 2 tries)"
+    assert line(1, 1, [0.95]) == "1 (1 of 1 tries)"
+    assert line(2001, 4000, [0.95, 0.95, 0.97]) == "2,001 to 4,000 (3 of 3 tries)"
+
+
+def test_results_of_before_costs_were_bracketed_are_still_shown(make_audit):
+    arm = make_audit(attacks=1, views=("probs",)).verdict.arms[0]
+    assert cost_line(arm, CopyCost(fidelity=0.9, queries=None, low=None, high=None)) == "not within 8,000"
+    assert cost_line(arm, CopyCost(fidelity=0.9, queries=250, low=100, high=None)) == "about 250"
 
 
 def test_numbers_in_words():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from leakmeter.certificates.smoothing import certify
 from leakmeter.data.dataset import Dataset
 from leakmeter.errors import UsageError
+from leakmeter.evaluation.intervals import Interval, exact
 from leakmeter.plan import CertifyPlan
 from leakmeter.progress import SILENT, Progress
 from leakmeter.results import Certified
@@ -33,9 +34,22 @@ def certified(
     )
     most = float(found.radii.max())
     radii = [most * k / _POINTS for k in range(_POINTS + 1)]
+    held = [int(found.holds(y, radius).sum()) for radius in radii]
     return Certified(
         label=f"sigma {plan.sigma:g}, {plan.bound} bound",
         n=len(y),
         alpha=plan.alpha,
-        points=[(radius, found.accuracy(y, radius)) for radius in radii],
+        points=[(radius, k / len(y)) for radius, k in zip(radii, held, strict=True)],
+        intervals=[certified_interval(k, len(y), plan.alpha) for k in held],
     )
+
+
+def certified_interval(k: int, n: int, alpha: float) -> Interval:
+    """The share of all inputs that would be certified, where `k` of `n` were.
+
+    A certificate is wrong with probability at most alpha, so that at least (share - alpha) / (1 - alpha) of all inputs
+    really are as robust as it says: the lower end is that.
+    """
+    found = exact(k, n)
+    low = max(0.0, (found.low - alpha) / (1 - alpha))
+    return found.model_copy(update={"low": low, "method": f"{found.method}, less alpha below"})

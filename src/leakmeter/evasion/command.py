@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
-from leakmeter.evaluation.intervals import wilson
+from leakmeter.evaluation.intervals import exact
 from leakmeter.evasion.base import ATTACKS, Evasion, evade
 from leakmeter.evasion.transfer import measure_transfer
 from leakmeter.opening import load_test, open_victim
@@ -119,7 +119,7 @@ def _record(found: Evasion, queries: int) -> dict[str, Any]:
         "eps": found.eps,
         "n": len(found.success),
         "success": found.rate,
-        "success_interval": wilson(won, len(found.success)).model_dump(),
+        "success_interval": exact(won, len(found.success)).model_dump(),
         "median_distance": float(distances.median()) if won else None,
         "queries": queries,
     }

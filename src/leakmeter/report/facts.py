@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from leakmeter.detectors.detection import Detection
-from leakmeter.evaluation.intervals import mean_interval
+from leakmeter.evaluation.intervals import attack_mean
 from leakmeter.evaluation.utility import Utility
 from leakmeter.evasion.transfer import Transfer
 from leakmeter.report.notes import noted
@@ -235,14 +235,14 @@ def _examples(note: Transfer) -> str:
 
 
 def _transfer_row(key: tuple[str, str, str, str], notes: list[Transfer]) -> TransferRow:
-    """Mean success with the interval over seeds, or over inputs where there is one seed."""
+    """Mean success, with the interval of what the attack reaches on average over all seeds and inputs."""
     rates = [note.copy_rate.value for note in notes]
-    over = mean_interval(rates) if len(notes) > 1 else notes[0].copy_rate.interval
+    over = attack_mean(rates, min(note.copy_rate.n for note in notes))
     return TransferRow(
         *key,
         success=fmean(rates),
-        low=max(0.0, over.low),
-        high=min(1.0, over.high),
+        low=over.low,
+        high=over.high,
         noise=fmean(note.noise_rate.value for note in notes),
         untrained=_mean([None if note.untrained_rate is None else note.untrained_rate.value for note in notes]),
         white_box=_mean([None if note.white_box_rate is None else note.white_box_rate.value for note in notes]),

@@ -68,13 +68,13 @@ def surface(view: str, defense: str) -> str:
 
 
 def cost_words(arm: Arm, cost: CopyCost) -> tuple[str, str]:
-    """Queries to a fidelity, and the interval over seeds; no more precision than the curve has."""
-    if cost.queries is None:
-        return f"not within {count(arm.queries)}", "" if cost.low is None else f"at best {count(cost.low)}"
-    high = f"over {count(arm.queries)}" if cost.high is None else count(cost.high)
-    if cost.queries <= arm.curve[0][0]:
-        return f"at most {count(cost.queries)}", "" if cost.high == cost.queries else f"or up to {high}"
-    return count(cost.queries), f"{count(cost.low)} to {high}"
+    """Queries to a fidelity by the best try made, and by the attack on average; no closer than the curve's points."""
+    if cost.tries is None:  # measured before costs were bracketed
+        return (f"not within {count(arm.queries)}" if cost.queries is None else f"about {count(cost.queries)}"), ""
+    tries = f"{cost.tries.reached} of {cost.tries.made} tries"
+    if cost.made is None:
+        return f"not within {count(arm.queries)}", tries
+    return f"{count(cost.made_low)} to {count(cost.made)}" if cost.made_low < cost.made else count(cost.made), tries
 
 
 def cost_line(arm: Arm, cost: CopyCost) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from leakmeter.data.catalogue import load
-from leakmeter.evaluation.intervals import wilson
+from leakmeter.evaluation.intervals import exact
 from leakmeter.evaluation.score import predict
 from leakmeter.models import make_model
 from leakmeter.progress import SILENT, Progress
@@ -45,6 +45,6 @@ def train_to_run(
         save_network(network, path, model, dataset.input_shape, dataset.classes or 0)
         test_x, test_y = test.labelled()
         right = int((predict(network, test_x).argmax(1) == test_y).sum())
-        rate = {"accuracy": right / len(test_y), "interval": wilson(right, len(test_y)).model_dump()}
+        rate = {"accuracy": right / len(test_y), "interval": exact(right, len(test_y)).model_dump()}
         write_atomic(run.path / "train.json", json.dumps({**plan, **rate, "torch": torch.__version__}).encode())
     return path, right / len(test_y)
