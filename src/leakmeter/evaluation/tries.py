@@ -50,12 +50,6 @@ def share_of_tries(rates: Sequence[float], inputs: int, line: float, confidence:
     return Tries(line=line, made=tries, reached=sum(rate >= line for rate in rates), share=share)
 
 
-def surely_reached(rates: Sequence[float], inputs: int, line: float, confidence: float = CONFIDENCE) -> bool:
-    """Whether at least one of these copies is above the line on the population of inputs, all of them looked at."""
-    each = 1 - (1 - confidence) / max(1, len(rates))
-    return any(exact(rate * inputs, inputs, each).low > line for rate in rates)
-
-
 def first_made(
     rates: Mapping[int, Sequence[float]], inputs: int, line: float, confidence: float = CONFIDENCE
 ) -> tuple[int, int | None]:

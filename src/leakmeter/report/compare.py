@@ -130,8 +130,8 @@ def _fidelity_change(before: Arm, after: Arm) -> Change:
         return Change("fidelity", _final(before), _final(after), "not comparable: no number of queries in common")
     was, now = (before, old[common]), (after, new[common])
     verdict = _FIDELITY[judge(_copies(*was), _copies(*now))]
-    rates = (_rate(arm.curve[at][1], *_copies(arm, at)) for arm, at in (was, now))
-    return Change(f"fidelity at {common:,} queries", *rates, verdict)
+    one, two = (_rate(arm.curve[at][1], *_copies(arm, at)) for arm, at in (was, now))
+    return Change(f"fidelity at {common:,} queries", one, two, verdict)
 
 
 def _copies(arm: Arm, at: int) -> tuple[float, float]:
