@@ -26,7 +26,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
-from leakmeter.certificates.audited import certified_interval
+from leakmeter._audit.certified import certified_interval
 from leakmeter.errors import Inconclusive
 from leakmeter.evaluation.cheaper import cheaper
 from leakmeter.evaluation.crossing import crossing_interval
@@ -232,22 +232,19 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
+    about = {
+        "command": f"python bench/coverage.py --trials {given.trials} --seed {given.seed}",
+        "commit": subprocess.run(
+            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip(),
+        "seeds": [given.seed],
+    }
     rng = np.random.default_rng(given.seed)
     tables: dict[str, list[dict[str, Any]]] = {}
     for table in (means, costs, ratios, certified):
         tables[table.__name__] = list(table(rng, given.trials))
         print(table.__name__, "done", flush=True)
-    keep(
-        "coverage",
-        {"command": f"python bench/coverage.py --trials {given.trials} --seed {given.seed}"}
-        | _about()
-        | worst(tables)
-        | tables,
-    )
-
-
-def _about() -> dict[str, str]:
-    return {"commit": subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()}
+    keep("coverage", about | worst(tables) | tables)
 
 
 def worst(tables: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:

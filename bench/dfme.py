@@ -26,7 +26,7 @@ from leakmeter.extraction.memory import Memory
 from leakmeter.models import make_generator, make_model
 from leakmeter.models.generators.dfme import DfmeGenerator
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.studies.procedural import LENET_DFME
+from leakmeter.studies.ours.procedural import LENET_DFME
 from leakmeter.victims.load import load_victim
 
 SETTINGS = {"published": {}, "lenet": LENET_DFME, "lenet without replays": LENET_DFME | {"replays": 0}}

@@ -5,25 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.intervals import Interval
 from leakmeter.evaluation.score import Score
+from leakmeter.evaluation.transfer import Transfer
 from leakmeter.evaluation.tries import Tries
-from leakmeter.evasion.transfer import Transfer
 from leakmeter.extraction.base import CurvePoint
+from leakmeter.settings import Settings, explain
 
 SCHEMA_VERSION = 1
 
 
-class Strict(BaseModel):
-    """Frozen, and nothing unknown."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Spending(Strict):
+class Spending(Settings):
     """What a cell cost, by account."""
 
     queries: int
@@ -35,7 +30,7 @@ class Spending(Strict):
     money: float | None = None
 
 
-class Certified(Strict):
+class Certified(Settings):
     """Accuracy of the smoothed model that no perturbation within a radius can lower."""
 
     label: str
@@ -50,7 +45,7 @@ class Certified(Strict):
     """For each radius: the share of all inputs that is certified; its lower end allows for wrong certificates too."""
 
 
-class CellResult(Strict):
+class CellResult(Settings):
     """One attack under one view and defense with one seed."""
 
     id: str
@@ -83,7 +78,7 @@ class CellResult(Strict):
         return self.curve[-1] if self.curve else None
 
 
-class VictimFacts(Strict):
+class VictimFacts(Settings):
     """What the report says about the model."""
 
     name: str
@@ -97,7 +92,7 @@ class VictimFacts(Strict):
     """Who allowed the audit of a model on another machine."""
 
 
-class CopyCost(Strict):
+class CopyCost(Settings):
     """Queries to reach a fidelity: by the attack on average, and by the best of the tries made."""
 
     fidelity: float
@@ -115,7 +110,7 @@ class CopyCost(Strict):
     """How many tries reached it with the whole budget."""
 
 
-class Arm(Strict):
+class Arm(Settings):
     """All seeds of one attack under one view and defense."""
 
     attack: str
@@ -141,7 +136,7 @@ class Arm(Strict):
     costs: list[CopyCost]
 
 
-class Check(Strict):
+class Check(Settings):
     """A soundness check of the audit itself."""
 
     name: str
@@ -153,7 +148,7 @@ class Check(Strict):
     """What a failure says about the numbers."""
 
 
-class Ruling(Strict):
+class Ruling(Settings):
     """One line of the policy, decided."""
 
     rule: str
@@ -161,7 +156,7 @@ class Ruling(Strict):
     message: str
 
 
-class Verdict(Strict):
+class Verdict(Settings):
     """The answer, in plain words first."""
 
     outcome: Literal["pass", "exceeded", "undecided"]
@@ -172,7 +167,7 @@ class Verdict(Strict):
     checks: list[Check]
 
 
-class AuditResult(Strict):
+class AuditResult(Settings):
     """Everything an audit found. `results.json` is this, and nothing else."""
 
     schema_version: int = SCHEMA_VERSION
@@ -195,14 +190,9 @@ class AuditResult(Strict):
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"cannot read {path}: {error}") from error
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the file"
-            raise UsageError(f"{path} is not a result of schema {SCHEMA_VERSION}: {place}: {first['msg']}") from error
-
-    def _repr_html_(self) -> str:
-        from leakmeter.report.html import summary_html
-
-        return summary_html(self)
+            raise UsageError(
+                explain(error, cls, f"{path}, which should be of schema {SCHEMA_VERSION},", "key")
+            ) from error
 
     @property
     def exit_code(self) -> int:

@@ -9,7 +9,6 @@ from torch import Tensor
 from leakmeter.detectors import recorder as module
 from leakmeter.detectors.detection import detect
 from leakmeter.detectors.recorder import Recorder
-from leakmeter.evaluation.score import reference
 from leakmeter.oracle.ledger import Ledger
 from leakmeter.oracle.log import AnswerLog
 from leakmeter.oracle.oracle import Oracle
@@ -81,12 +80,16 @@ def test_only_the_first_rows_are_kept(victim: Victim, tmp_path: Path, monkeypatc
     assert torch.equal(seen(Recorder(tmp_path))[0], x[:20])
 
 
+def asked(victim: Victim, x: Tensor) -> tuple[Tensor, Tensor]:
+    return x, Oracle(victim, "labels").query(x).labels
+
+
 def test_detection_has_a_control_arm(victim: Victim, tmp_path: Path) -> None:
     recorder = Recorder(tmp_path)
     oracle = Oracle(victim, "labels", observer=recorder)
     oracle.query(torch.zeros(150, 30))
     honest = torch.rand(400, 30, generator=torch.Generator().manual_seed(1))
-    found = detect("prada", recorder, reference(victim, honest))
+    found = detect("prada", recorder, asked(victim, honest))
     assert (found.fired_at, found.queries, found.benign) == (102, 150, None)
-    assert detect("prada", recorder, reference(victim, torch.zeros(400, 30))).benign == 102
+    assert detect("prada", recorder, asked(victim, torch.zeros(400, 30))).benign == 102
     assert detect("prada", recorder, None).benign is None

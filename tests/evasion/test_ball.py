@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
+from leakmeter.box import Box
 from leakmeter.errors import UsageError
 from leakmeter.evasion.ball import BALLS, Norm, settle
-from leakmeter.evasion.box import Box
 
 norms = st.sampled_from(["linf", "l2"])
 radii = st.floats(1e-6, 3.0)

@@ -124,7 +124,7 @@ def test_an_attacks_own_claim_is_not_believed(trained, digits, monkeypatch):
         def run(self, problem: Problem[Any]) -> Candidates:
             return Candidates(problem.x + 3e-8 + 5 * torch.rand_like(problem.x))
 
-    monkeypatch.setitem(ATTACKS._places, "liar", "unused")
+    monkeypatch.setitem(ATTACKS._own, "liar", "unused")
     monkeypatch.setattr(type(ATTACKS), "__getitem__", lambda self, name: Liar)
     found = evade("liar", trained, x, y, norm="linf", eps=0.01)
     assert found.examples.max() <= 1
@@ -173,7 +173,7 @@ def test_going_on_after_success_widens_the_margin(trained, digits):
         ({"eps": -0.1}, "eps of at least 0"),
         ({"eps": float("nan")}, "eps of at least 0"),
         ({"step": 3}, "did you mean 'steps'"),
-        ({"steps": 0}, "option 'steps' of pgd"),
+        ({"steps": 0}, "pgd: 'steps'"),
         ({"eot": 0}, "at least 1"),
         ({"model": len}, "torch module or an Oracle"),
         ({"x": torch.zeros(2, 1, 8, 8, dtype=torch.long)}, "floating-point"),

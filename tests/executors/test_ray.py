@@ -10,7 +10,7 @@ import pytest
 
 from leakmeter.errors import BudgetExhausted, UsageError
 from leakmeter.executors.job import Batch, Desk, Job
-from leakmeter.oracle.leases import Lease, Leases, Superseded
+from leakmeter.oracle.limits import Lease, Leases, Superseded
 from leakmeter.runs.run import Run
 
 pytest.importorskip("ray")
@@ -157,7 +157,7 @@ def test_leases_over_the_cluster(run: Run) -> None:
 
 
 def test_certify_on_ray_counts_what_one_process_counts(shop: Path, cluster) -> None:
-    from leakmeter.certificates.command import certify_to_run
+    from leakmeter.commands.certify_run import certify_to_run
 
     plan = {"victim": {"source": "net.py:Net"}, "data": {"name": "digits", "limit": 25}}
     asked = {"sigma": 0.5, "n": 100}

@@ -30,9 +30,13 @@ def oracle() -> Oracle:
             {"temprature": 1},
             "the attack 'surrogate' has no option 'temprature'; did you mean 'temperature'",
         ),
-        ("surrogate", {"temperature": -1.0}, "the attack 'surrogate' got -1.0 for temperature: .*greater than 0"),
-        ("surrogate", {"recipe": {"steps": 1, "epochs": 1}}, "for recipe: .*expected one of epochs and steps"),
-        ("surrogate", {"recipe": {"stepz": 1}}, "the attack 'surrogate' got 1 for recipe.stepz"),
+        ("surrogate", {"temperature": -1.0}, "the attack 'surrogate': 'temperature': .*greater than 0, got -1.0"),
+        ("surrogate", {"recipe": {"steps": 1, "epochs": 1}}, "'recipe': expected one of epochs and steps"),
+        (
+            "surrogate",
+            {"recipe": {"stepz": 1}},
+            "no option 'recipe.stepz'; did you mean 'steps'",
+        ),
     ],
 )
 def test_a_wrong_name_or_option_is_answered_with_the_nearest(name: str, options: dict, sentence: str) -> None:
@@ -84,7 +88,7 @@ class Silent(Attack):
 
 
 def test_the_final_copy_is_measured_even_if_the_attack_never_said_a_word(oracle: Oracle, monkeypatch) -> None:
-    monkeypatch.setitem(ATTACKS._places, "silent", f"{__name__}:Silent")
+    monkeypatch.setitem(ATTACKS._own, "silent", f"{__name__}:Silent")
     result = extract("silent", oracle, test=torch.rand(20, 4))
     assert [point.queries for point in result.curve] == [7]
     assert result.curve[0].score.n == 20

@@ -8,7 +8,7 @@ from leakmeter.extraction.base import Job, extract
 from leakmeter.extraction.dfme import Dfme, forward_difference, kl_rows, l1_rows
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
-from leakmeter.studies.dfme_gradients import gradient_norms, softmax_jacobian
+from leakmeter.studies.dfme.gradients import gradient_norms, softmax_jacobian
 from leakmeter.victims.load import load_victim
 
 SMALL = {"batch": 8, "width": 4, "student": "linear"}

@@ -51,7 +51,7 @@ def attack(name: str, net: FragileNet, run: Run) -> tuple[list[torch.Tensor], Or
 def test_a_killed_attack_goes_on_to_the_same_weights(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leakmeter.runs.checkpoint._SECONDS", 0.0)
+    monkeypatch.setattr("leakmeter.checkpoint._SECONDS", 0.0)
     whole, _, facts = attack(name, FragileNet(), Run.enter(tmp_path / "whole", {}))
     net = FragileNet()
     net.dies_at = 6

@@ -153,7 +153,7 @@ def test_no_budget_is_refused() -> None:
 
 @pytest.mark.parametrize("dies_at", [8, 45, 60])  # in the first scout, in the second, in the committee
 def test_a_killed_attack_goes_on_to_the_same_weights_and_pays_no_answer_twice(tmp_path, monkeypatch, dies_at) -> None:
-    monkeypatch.setattr("leakmeter.runs.checkpoint._SECONDS", 0.0)
+    monkeypatch.setattr("leakmeter.checkpoint._SECONDS", 0.0)
     short = QUICK | {"learn": Recipe(steps=12, batch=50), "teach": Recipe(steps=15, batch=50)}
     short["scout"] = Recipe(steps=12, batch=50)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from leakmeter._audit.flow import Audit
 from leakmeter.report.html import report_html, summary_html
 from leakmeter.results import AuditResult
 
@@ -178,7 +179,7 @@ def test_a_result_where_nothing_was_measured_still_has_a_report(make_audit, tmp_
 
 
 def test_notebooks_show_the_verdict(make_audit):
-    shown = make_audit()._repr_html_()
+    shown = Audit(**dict(make_audit()))._repr_html_()
     assert "An outsider with 8,000 queries" in shown
     assert "<html" not in shown
     assert not Page(shown).open

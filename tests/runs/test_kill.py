@@ -28,7 +28,7 @@ PROBE = 4  # rows a victim is asked while it is loaded, once in each process
 # A server that has everything imported and no threads forks the audits: quick, and safe whatever ran in this process.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
-    ["leakmeter.flow", "leakmeter.report.charts", "leakmeter.report.html", "sklearn.datasets"]
+    ["leakmeter._audit.flow", "leakmeter.report.charts", "leakmeter.report.html", "sklearn.datasets"]
 )
 
 

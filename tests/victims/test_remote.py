@@ -25,10 +25,10 @@ from leakmeter.errors import BudgetExhausted, UsageError, VictimError
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.ledger import ATTACK
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.victims.http.pace import Pace, backoff, retry_after
-from leakmeter.victims.http.protocol import OpenInference
 from leakmeter.victims.load import load_victim
-from leakmeter.victims.remote import RemoteVictim
+from leakmeter.victims.remote.pace import Pace, backoff, retry_after
+from leakmeter.victims.remote.protocol import OpenInference
+from leakmeter.victims.remote.victim import RemoteVictim
 
 SMALL = {"rows": 8}
 HASTY = {"timeout": 0.5}
@@ -241,9 +241,9 @@ def test_requests_leave_no_faster_than_allowed(server, ask) -> None:
         ("http://me:secret@127.0.0.1/v2/models/x", {}, "without a password"),
         ("http://[::1/v2/models/x", {}, "expected an address such as"),
         ("http://127.0.0.1:80/predict", {}, "describe other JSON APIs in a .toml file"),
-        ("http://127.0.0.1:80/v2/models/x", {"rsp": 3}, "unknown setting 'rsp' of a remote victim.* 'rps'"),
-        ("http://127.0.0.1:80/v2/models/x", {"rps": 0}, "the setting 'rps' of a remote victim"),
-        ("http://127.0.0.1:80/v2/models/x", {"authorized_by": " "}, "the setting 'authorized_by'"),
+        ("http://127.0.0.1:80/v2/models/x", {"rsp": 3}, "a remote victim has no setting 'rsp'.* 'rps'"),
+        ("http://127.0.0.1:80/v2/models/x", {"rps": 0}, "a remote victim: 'rps'"),
+        ("http://127.0.0.1:80/v2/models/x", {"authorized_by": " "}, "a remote victim: 'authorized_by'"),
         ("shop.models:net", {"rps": 1}, "expected remote settings only for"),
     ],
 )
@@ -255,7 +255,7 @@ def test_what_may_not_be_asked(source, remote, sentence) -> None:
 
 def test_another_machine_is_asked_on_somebodys_word(monkeypatch) -> None:
     metadata = {"inputs": [{"name": "x", "shape": [-1, 2], "datatype": "FP32"}]}
-    monkeypatch.setattr("leakmeter.victims.http.client.Client.get", lambda self, url, read: metadata)
+    monkeypatch.setattr("leakmeter.victims.remote.client.Client.get", lambda self, url, read: metadata)
     facts = {"low": 0.0, "high": 1.0, "classes": 3, "outputs": "logits"}
     victim = load_victim("https://api.example.com/v2/models/x", remote={"authorized_by": "R. Doe, ticket 7"}, **facts)
     assert victim.authorized_by == "R. Doe, ticket 7"
@@ -305,7 +305,7 @@ def test_other_apis_are_described_in_a_file(server, tmp_path, answer, outputs) -
     ("change", "sentence"),
     [
         (('pixels = "{rows}"', "pixels = 1"), "once in the request"),
-        (("outputs", "outptus"), "'outptus': Extra inputs are not permitted"),
+        (("outputs", "outptus"), "has no key 'outptus'; did you mean 'outputs'"),
         (("url", "URL ="), "cannot read the description"),
         (("[request]", '[headers]\nAuthorization = "Bearer abc"\n[request]'), "expected {key} in the header"),
         (("[request]", '[headers]\nx-key = "{key}"\n[request]'), "the header x-key needs a key"),

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
-from leakmeter.runs.files import told, write_atomic
+from leakmeter.files import told, write_atomic
 
 _SECONDS_BETWEEN_SAVES = 5.0
 

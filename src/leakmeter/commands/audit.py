@@ -12,8 +12,8 @@ from leakmeter.commands import options
 
 def demo(out: options.Out = Path("runs"), display: options.Display = None) -> None:
     """A whole small audit on embedded data."""
+    from leakmeter._audit.flow import audit as run_audit
     from leakmeter.demo import PLAN
-    from leakmeter.flow import audit as run_audit
 
     options.conclude(run_audit(PLAN, out=out, progress=options.display(display)))
 
@@ -46,7 +46,7 @@ def audit(
     display: options.Display = None,
 ) -> None:
     """Audits a model: attacks it, judges the copies, writes a report. Only audit models you own or may test."""
-    from leakmeter.flow import audit as run_audit
+    from leakmeter._audit.flow import audit as run_audit
     from leakmeter.plan import make_plan
 
     flags: dict[str, Any] = {
@@ -94,7 +94,7 @@ def extract(
     display: options.Display = None,
 ) -> None:
     """Copies a model with one attack and writes a full run directory."""
-    from leakmeter.flow import audit as run_audit
+    from leakmeter._audit.flow import audit as run_audit
     from leakmeter.plan import make_plan
 
     flags: dict[str, Any] = {

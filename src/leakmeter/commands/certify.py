@@ -34,7 +34,7 @@ def certify(
     display: options.Display = None,
 ) -> None:
     """Certifies how far an input can be moved before the smoothed model changes its answer."""
-    from leakmeter.certificates.command import certify_to_run
+    from leakmeter.commands.certify_run import certify_to_run
 
     flags = {
         "victim": options.victim_flags(locals()),

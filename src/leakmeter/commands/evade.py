@@ -45,7 +45,7 @@ def evade(
     boundary asks for labels alone, and every label is counted; so it also works on a model behind an API. --resume
     goes on with all settings of a run that was stopped, and asks nothing twice.
     """
-    from leakmeter.evasion.command import evade_to_run
+    from leakmeter.commands.evade_run import evade_to_run
 
     options.set_threads(threads)
     flags = {

@@ -26,7 +26,7 @@ def study(
 ) -> None:
     """Runs one of the papers' experiments, or ours, and writes its numbers and figure."""
     from leakmeter.studies import STUDIES
-    from leakmeter.studies.settings import Settings
+    from leakmeter.studies.options import StudyOptions
 
     if name is None:
         typer.echo("\n".join(STUDIES))
@@ -35,7 +35,7 @@ def study(
     if (victim or data) and name != "smoothgrad-maps":
         raise UsageError(f"the study '{name}' trains its own victims; --victim and --data are for smoothgrad-maps")
     options.set_threads(threads)
-    settings = Settings(
+    settings = StudyOptions(
         out or Path("results") / name,
         seed,
         seeds,

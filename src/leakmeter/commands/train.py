@@ -24,7 +24,7 @@ def train(
     display: options.Display = None,
 ) -> None:
     """Trains a network, plainly or to be robust, and keeps it where other commands can load it."""
-    from leakmeter.training.command import train_to_run
+    from leakmeter.commands.train_run import train_to_run
 
     options.set_threads(threads)
     path, accuracy = train_to_run(

@@ -32,6 +32,7 @@ DEFENSES: Registry[type[Defense]] = Registry(
         "reverse-sigmoid": "leakmeter.defenses.reverse_sigmoid:ReverseSigmoid",
         "smoothing": "leakmeter.defenses.smoothing:Smoothing",
     },
+    group="leakmeter.defenses",
 )
 
 

@@ -26,7 +26,9 @@ class Detector(Protocol):
         """Sees some queries and the labels they were answered with."""
 
 
-DETECTORS: Registry[Callable[..., Detector]] = Registry("detector", {"prada": "leakmeter.detectors.prada:Prada"})
+DETECTORS: Registry[Callable[..., Detector]] = Registry(
+    "detector", {"prada": "leakmeter.detectors.prada:Prada"}, "leakmeter.detectors"
+)
 
 
 def make_detector(text: str) -> Detector:

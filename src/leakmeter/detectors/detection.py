@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
+from torch import Tensor
 
 from leakmeter.detectors import make_detector
 from leakmeter.detectors.recorder import Recorder
-from leakmeter.evaluation.score import Reference
 
 
 class Detection(BaseModel):
@@ -23,10 +23,11 @@ class Detection(BaseModel):
     """The test input at which honest data sets it off too, asked in the same number: a false alarm; None: none."""
 
 
-def detect(name: str, recorder: Recorder, truth: Reference | None) -> Detection:
-    """Replays the attack on record; the test inputs, with the victim's labels, are the control arm."""
+def detect(name: str, recorder: Recorder, honest: tuple[Tensor, Tensor] | None) -> Detection:
+    """Replays the attack on record; honest inputs, with the victim's labels, are the control arm."""
     attack, control = make_detector(name), make_detector(name)
     recorder.replay(attack)
-    if truth is not None:
-        control.observe(truth.x[: attack.queries], truth.answer.labels[: attack.queries])
+    if honest is not None:
+        x, labels = (column[: attack.queries] for column in honest)
+        control.observe(x, labels)
     return Detection(detector=name, fired_at=attack.fired_at, queries=attack.queries, benign=control.fired_at)

@@ -13,20 +13,19 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
 from torch import Tensor, nn
 
+from leakmeter.box import Box, Edge
 from leakmeter.errors import UsageError
 from leakmeter.evasion.access import Access, OracleLabels, WhiteBox
 from leakmeter.evasion.attack import Attack, Candidates, Problem
 from leakmeter.evasion.ball import BALLS, Ball, Norm, settle
-from leakmeter.evasion.box import Box, Edge
 from leakmeter.evasion.goal import Target, aim
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.progress import SILENT, Progress
-from leakmeter.registry import Registry, did_you_mean
-from leakmeter.seeds import derive
-from leakmeter.training.loop import private_randomness
+from leakmeter.registry import Registry
+from leakmeter.seeds import derive, private_randomness
+from leakmeter.settings import checked
 
 ATTACKS: Registry[type[Attack[Any]]] = Registry(
     "evasion attack",
@@ -99,7 +98,7 @@ def evade(
         progress: shown while the attack runs.
         options: hyper-parameters of the attack.
     """
-    attack = _configured(name, options)
+    attack = checked(ATTACKS[name], options, name)
     norm = _checked_norm(name, attack, norm, eps)
     access = _reach(name, attack, model, eot, batch)
     if isinstance(model, Oracle):
@@ -129,22 +128,6 @@ def evade(
         reasons=_reasons(candidates, success, ball, norm),
         queries=spent,
     )
-
-
-def _configured(name: str, options: dict[str, object]) -> Attack[Any]:
-    kind = ATTACKS[name]
-    for option in options:
-        if option not in kind.model_fields:
-            known = ", ".join(kind.model_fields)
-            raise UsageError(
-                f"{name} has no option '{option}'{did_you_mean(option, kind.model_fields)} (known: {known})"
-            )
-    try:
-        return kind(**options)
-    except ValidationError as error:
-        first = error.errors()[0]
-        option = ".".join(map(str, first["loc"]))
-        raise UsageError(f"option '{option}' of {name}: {first['msg']}, got {first['input']!r}") from error
 
 
 def _checked_norm(name: str, attack: Attack[Any], norm: Norm | None, eps: float | None) -> Norm:

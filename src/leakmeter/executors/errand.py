@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leakmeter.executors.job import Batch, Desk, Job
-from leakmeter.oracle.leases import Lessor
+from leakmeter.oracle.limits import Lessor
 from leakmeter.runs.parcel import Arrival, Piece, packed
 from leakmeter.runs.run import is_held
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from leakmeter.errors import LeakmeterError
-from leakmeter.oracle.leases import Lessor
-from leakmeter.victims.victim import first_line
+from leakmeter.errors import LeakmeterError, first_line
+from leakmeter.oracle.limits import Lessor
 
 TRIES = 5
 """How often a job is begun before it is given up: a worker that dies takes only its job with it, and only for now."""

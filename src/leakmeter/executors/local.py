@@ -17,7 +17,7 @@ from pathlib import Path
 
 from leakmeter.errors import UsageError
 from leakmeter.executors.job import TRIES, Batch, Desk, Job, Watch, why
-from leakmeter.oracle.leases import Leases
+from leakmeter.oracle.limits import Leases
 
 
 class LocalExecutor:

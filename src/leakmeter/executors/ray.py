@@ -21,12 +21,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from leakmeter.errors import UsageError, missing_extra
+from leakmeter.errors import UsageError, first_line, missing_extra
 from leakmeter.executors.errand import Ended, Started, Whole, Word, run_errand
 from leakmeter.executors.job import TRIES, Batch, Job, Watch, why
-from leakmeter.oracle.leases import Lessor
+from leakmeter.oracle.limits import Lessor
 from leakmeter.runs.parcel import Arrival, packed, pieces, settle
-from leakmeter.victims.victim import first_line
 
 try:
     import ray

@@ -9,7 +9,7 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from leakmeter.oracle.leases import Leases, Slot
+from leakmeter.oracle.limits import Leases, Slot
 
 
 class _Keeper(Leases):

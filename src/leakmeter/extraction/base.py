@@ -9,18 +9,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 
+from leakmeter.checkpoint import Checkpoint
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.score import Reference, Score, TestData, reference
 from leakmeter.models import MODELS, make_model
 from leakmeter.oracle.ledger import Ledger
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.progress import SILENT, Progress
-from leakmeter.registry import Registry, did_you_mean
+from leakmeter.registry import Registry
 from leakmeter.seeds import derive
-from leakmeter.training.loop import Checkpoint
+from leakmeter.settings import checked
 from leakmeter.victims.spec import VictimSpec
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ ATTACKS: Registry[type[Attack]] = Registry(
         "exact": "leakmeter.extraction.exact.attack:Exact",
         "exact-values": "leakmeter.extraction.exact.attack:ExactValues",
     },
+    group="leakmeter.attacks",
 )
 
 
@@ -121,19 +123,7 @@ class Extraction:
 
 def make_attack(name: str, options: dict[str, Any]) -> Attack:
     """The attack with its hyper-parameters checked."""
-    kind = ATTACKS[name]
-    for key in options:
-        if key not in kind.model_fields:
-            raise UsageError(
-                f"the attack '{name}' has no option '{key}'{did_you_mean(key, kind.model_fields)} "
-                f"(known: {', '.join(kind.model_fields) or 'none'})"
-            )
-    try:
-        return kind(**options)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or name
-        raise UsageError(f"the attack '{name}' got {first['input']!r} for {place}: {first['msg']}") from error
+    return checked(ATTACKS[name], options, f"the attack '{name}'")
 
 
 def extract(

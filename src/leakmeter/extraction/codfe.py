@@ -22,8 +22,7 @@ from leakmeter.extraction.targets import answered_probs
 from leakmeter.models import make_generator
 from leakmeter.models.generators.base import Generator
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.seeds import derive, stream
-from leakmeter.training.loop import private_randomness
+from leakmeter.seeds import derive, private_randomness, stream
 from leakmeter.victims.spec import VictimSpec
 
 LITERAL: dict[str, Any] = {"generator": "codfe", "balance": 0.0, "memory": 0, "restart": 2.0}

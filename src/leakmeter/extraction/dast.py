@@ -19,8 +19,7 @@ from leakmeter.models import make_generator
 from leakmeter.models.generators.base import Generator
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.seeds import derive, stream
-from leakmeter.training.loop import private_randomness
+from leakmeter.seeds import derive, private_randomness, stream
 
 
 class Dast(Attack):

@@ -13,6 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from leakmeter.compute import prefer_channels_last
 from leakmeter.extraction.base import Attack, Job
 from leakmeter.extraction.game import Game, Part
 from leakmeter.extraction.memory import Memory
@@ -20,8 +21,7 @@ from leakmeter.extraction.targets import answered_logits
 from leakmeter.models import make_generator
 from leakmeter.models.generators.base import Generator
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.seeds import derive, stream
-from leakmeter.training.loop import prefer_channels_last, private_randomness
+from leakmeter.seeds import derive, private_randomness, stream
 
 
 class Dfme(Attack):

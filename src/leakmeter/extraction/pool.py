@@ -13,8 +13,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from leakmeter.data.adapt import adapt
 from leakmeter.data.catalogue import load
+from leakmeter.data.dataset import adapt
 from leakmeter.errors import BudgetExhausted
 from leakmeter.extraction.base import Attack, Job
 from leakmeter.extraction.makers import draw

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from leakmeter.errors import VictimError
+from leakmeter.errors import VictimError, first_line
 from leakmeter.oracle.answer import present
 from leakmeter.oracle.view import View
-from leakmeter.victims.victim import Responder, first_line
+from leakmeter.victims.victim import Responder
 
 
 def explain(view: View, responder: Responder, x: Tensor, columns: dict[str, Tensor], noise: torch.Generator) -> Tensor:

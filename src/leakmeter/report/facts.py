@@ -8,8 +8,8 @@ from statistics import fmean
 
 from leakmeter.detectors.detection import Detection
 from leakmeter.evaluation.intervals import attack_mean
+from leakmeter.evaluation.transfer import Transfer
 from leakmeter.evaluation.utility import Utility
-from leakmeter.evasion.transfer import Transfer
 from leakmeter.report.notes import noted
 from leakmeter.results import Arm, AuditResult, Spending
 from leakmeter.verdict import arm_label

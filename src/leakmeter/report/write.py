@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from leakmeter.files import told, write_atomic
 from leakmeter.report.html import report_html
 from leakmeter.report.junit import junit_xml
 from leakmeter.report.markdown import report_markdown
 from leakmeter.results import AuditResult
-from leakmeter.runs.files import told, write_atomic
 
 
 def write_reports(result: AuditResult, folder: Path) -> None:

@@ -16,12 +16,12 @@ from typing import IO, Any
 import tomli_w
 
 from leakmeter import __version__
+from leakmeter.checkpoint import DiskCheckpoint
 from leakmeter.errors import UsageError
-from leakmeter.oracle.leases import Lease
+from leakmeter.files import told, write_atomic
 from leakmeter.oracle.ledger import Ledger
+from leakmeter.oracle.limits import Lease
 from leakmeter.oracle.log import AnswerLog
-from leakmeter.runs.checkpoint import DiskCheckpoint
-from leakmeter.runs.files import told, write_atomic
 
 Plan = dict[str, Any]
 

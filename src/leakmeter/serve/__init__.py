@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from leakmeter.errors import UsageError, missing_extra
-from leakmeter.victims.http.address import is_loopback
-from leakmeter.victims.http.key import read_key
+from leakmeter.victims.remote.address import is_loopback
+from leakmeter.victims.remote.key import read_key
 from leakmeter.victims.victim import Responder
 
 

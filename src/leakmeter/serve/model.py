@@ -13,8 +13,8 @@ from torch import Tensor
 
 from leakmeter.errors import UsageError, VictimError
 from leakmeter.seeds import stream
-from leakmeter.victims.http.client import BadAnswer
-from leakmeter.victims.http.protocol import array, parse, tensor
+from leakmeter.victims.remote.client import BadAnswer
+from leakmeter.victims.remote.protocol import array, parse, tensor
 from leakmeter.victims.spec import from_array
 from leakmeter.victims.victim import Responder
 

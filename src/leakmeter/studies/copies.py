@@ -16,10 +16,10 @@ from leakmeter.data.catalogue import load
 from leakmeter.data.places import cache
 from leakmeter.evaluation.intervals import mean_interval
 from leakmeter.extraction.base import extract
+from leakmeter.files import write_atomic
+from leakmeter.models.saved import load_network, save_network
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.runs.files import write_atomic
-from leakmeter.runs.network import load_network, save_network
-from leakmeter.studies.settings import Settings
+from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.victims import LENET, trained
 from leakmeter.training.loop import Recipe
 from leakmeter.victims.load import load_victim
@@ -36,13 +36,13 @@ class Copy:
     network: nn.Module
 
 
-def network_of(settings: Settings, dataset: str, model: str, seed: int) -> nn.Module:
+def network_of(settings: StudyOptions, dataset: str, model: str, seed: int) -> nn.Module:
     """The network trained on the dataset's train split."""
     recipe = Recipe(steps=200, batch=128, lr=3e-3) if settings.quick else _RECIPES.get(model.partition(":")[0], LENET)
     return trained(dataset, model, seed=seed, recipe=recipe, data_dir=settings.data_dir, progress=settings.progress)
 
 
-def victim_of(settings: Settings, dataset: str, model: str, seed: int) -> Victim:
+def victim_of(settings: StudyOptions, dataset: str, model: str, seed: int) -> Victim:
     """That network behind its API."""
     shape = load(dataset, "test", settings.data_dir).input_shape
     network = network_of(settings, dataset, model, seed)
@@ -50,7 +50,7 @@ def victim_of(settings: Settings, dataset: str, model: str, seed: int) -> Victim
 
 
 def steal(
-    settings: Settings,
+    settings: StudyOptions,
     attack: str,
     dataset: str,
     *,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leakmeter.errors import UsageError
-from leakmeter.runs.files import told, write_atomic
+from leakmeter.files import told, write_atomic
 from leakmeter.runs.run import environment
 
 

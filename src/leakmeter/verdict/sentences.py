@@ -7,7 +7,7 @@ from statistics import fmean
 
 from leakmeter.errors import LeakmeterError
 from leakmeter.evaluation.cheaper import cheaper
-from leakmeter.evasion.transfer import Transfer
+from leakmeter.evaluation.transfer import Transfer
 from leakmeter.plan import Plan
 from leakmeter.results import Arm, CellResult
 

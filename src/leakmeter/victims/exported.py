@@ -1,4 +1,4 @@
-"""A `torch.export` program (`.pt2`): the safe file format, and gradients still flow through it."""
+"""A `torch.export` program (`.pt2`): gradients still flow through it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from leakmeter.errors import UsageError
-from leakmeter.victims.victim import first_line
+from leakmeter.errors import UsageError, first_line
+from leakmeter.victims.pt2 import harmless_program
 
 
 def load_exported(path: Path) -> nn.Module:
     """The program as a module that knows its input shape."""
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
+    checked = harmless_program(path)
     try:
-        program = torch.export.load(path)
+        program = torch.export.load(checked)
     except Exception as error:
         raise UsageError(f"{path} is not a torch.export program: {first_line(error)}") from error
     user_inputs = program.graph_signature.user_inputs

@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from leakmeter.errors import UsageError
+from leakmeter.errors import UsageError, first_line
 from leakmeter.registry import did_you_mean
-from leakmeter.victims.victim import first_line
 
 
 def call_factory(text: str) -> object:

@@ -18,12 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from leakmeter.errors import UsageError
+from leakmeter.errors import UsageError, first_line
 from leakmeter.registry import did_you_mean
-from leakmeter.victims.http.settings import RemoteSettings, make_settings
-from leakmeter.victims.remote import RemoteVictim, is_remote, open_endpoint
+from leakmeter.victims.remote.settings import RemoteSettings, make_settings
+from leakmeter.victims.remote.victim import RemoteVictim, is_remote, open_endpoint
 from leakmeter.victims.spec import OUTPUTS, Outputs, VictimSpec
-from leakmeter.victims.victim import FunctionVictim, ModuleVictim, Victim, first_line
+from leakmeter.victims.victim import FunctionVictim, ModuleVictim, Victim
 
 Bound = float | Sequence[float] | np.ndarray | Tensor | None
 _ASK: Any = object()  # "not given", where None already means unbounded
@@ -103,7 +103,7 @@ def _from_text(text: str) -> object:
 
         return load_exported(path)
     if suffix == ".safetensors":
-        from leakmeter.runs.network import load_network
+        from leakmeter.models.saved import load_network
 
         return load_network(path)
     if suffix == ".onnx":

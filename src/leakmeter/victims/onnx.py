@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from leakmeter.errors import UsageError, missing_extra
-from leakmeter.victims.victim import first_line
+from leakmeter.errors import UsageError, first_line, missing_extra
 
 _TYPES = {"tensor(float)": torch.float32, "tensor(double)": torch.float64}
 

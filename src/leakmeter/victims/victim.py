@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from leakmeter.errors import LeakmeterError, UsageError, VictimError
+from leakmeter.errors import LeakmeterError, UsageError, VictimError, first_line
 from leakmeter.victims.spec import VictimSpec, from_array
 
 
@@ -97,8 +97,3 @@ class FunctionVictim(Victim):
         if not np.issubdtype(outputs.dtype, np.number):
             raise TypeError(f"expected it to return numbers, got {outputs.dtype}")
         return from_array(outputs)
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message: enough for one sentence."""
-    return (str(error).strip().splitlines() or ["no message"])[0]
