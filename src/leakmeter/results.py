@@ -68,6 +68,8 @@ class CellResult(Settings):
     """The share of the victim's probabilities on test data that are 0 or 1."""
     transfer: Transfer | None = None
     """What adversarial examples made on the copy do to the victim."""
+    transfer_error: str = ""
+    """Why that was not measured though the plan asked for it; the copy is not touched by it."""
     spending: Spending | None = None
     seconds: float = 0.0
     notes: dict[str, Any] = Field(default_factory=dict)
@@ -131,6 +133,18 @@ class Arm(Settings):
     copies_interval: Interval | None = None
     """The mean of these copies on all inputs; what other seeds would give it does not say."""
     accuracy: float | None
+    constant: float | None = None
+    """Fidelity of the best copy that always names one class."""
+    majority: float | None = None
+    """Fidelity of the copy that always names the commonest true label: it costs no query."""
+    balanced: float | None = None
+    """Mean over the copies of their fidelity with every class counted once."""
+    worst: float | None = None
+    """Mean over the copies of their fidelity in the class each knows least."""
+    unnamed: int = 0
+    """Classes that the model names and none of the copies ever does."""
+    whole: bool = False
+    """Whether some try holds the whole model: the attack says so and the owner's measurement agrees."""
     curve: list[tuple[int, float, float, float]]
     """Queries, mean fidelity, and the interval of what the attack reaches on average."""
     costs: list[CopyCost]

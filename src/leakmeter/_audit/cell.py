@@ -13,17 +13,18 @@ from leakmeter._audit.transfer import try_copy
 from leakmeter.defenses import NONE, defend, undoing
 from leakmeter.detectors.detection import detect
 from leakmeter.detectors.recorder import Recorder
-from leakmeter.errors import BudgetExhausted, Inconclusive, NotApplicable
+from leakmeter.errors import BudgetExhausted, Inconclusive, NotApplicable, VictimError, first_line
 from leakmeter.evaluation.health import health
 from leakmeter.evaluation.score import Reference, TestData, reference
+from leakmeter.evaluation.transfer import Transfer
 from leakmeter.evaluation.utility import utility
-from leakmeter.extraction.base import extract
+from leakmeter.extraction.base import Extraction, extract
 from leakmeter.files import write_atomic
 from leakmeter.models.saved import save_network
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger, Prices
 from leakmeter.oracle.limits import Lease
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.plan import Cell
+from leakmeter.plan import Cell, TransferPlan
 from leakmeter.progress import SILENT, Progress
 from leakmeter.report.sheet import write_sheet
 from leakmeter.results import CellResult, Spending
@@ -108,9 +109,9 @@ def _run(
         save_network(copy.substitute, where, copy.student, spec.input_shape, spec.classes)
         if copy.queries is not None and copy.queries.dim() == 4:
             write_sheet(copy.queries, oracle.spec, run.path / "queries.png")
-        transfer = None
+        transfer, transfer_error = None, ""
         if cell.transfer is not None and truth is not None:
-            transfer = try_copy(cell.transfer, copy, oracle, victim, truth, run.path, progress)
+            transfer, transfer_error = _transfer(cell.transfer, copy, oracle, victim, truth, run, progress)
         return CellResult(
             **cell.identity,
             status="done",
@@ -118,6 +119,7 @@ def _run(
             untrained=copy.untrained,
             **({} if truth is None else health(oracle, truth)),
             transfer=transfer,
+            transfer_error=transfer_error,
             notes=copy.notes | _notes(cell, oracle, truth, recorder),
             spending=_spending(ledger, prices),  # last: whatever is asked above counts
             seconds=copy.seconds,
@@ -126,6 +128,25 @@ def _run(
         ledger.close()
         log.close()
         recorder.close()
+
+
+def _transfer(
+    plan: TransferPlan,
+    copy: Extraction,
+    oracle: Oracle,
+    victim: Victim,
+    truth: Reference,
+    run: Run,
+    progress: Progress,
+) -> tuple[Transfer | None, str]:
+    """What the copy lets a thief do, or why that is not known: a finished extraction is never thrown away for it."""
+    try:
+        return try_copy(plan, copy, oracle, victim, truth, run.path, progress), ""
+    except VictimError:  # it may answer again: the cell fails, and a resumed audit goes on here
+        raise
+    except (Inconclusive, RuntimeError, ValueError) as error:
+        run.say(f"transfer failed: {first_line(error)}")
+        return None, first_line(error)
 
 
 def _notes(cell: Cell, oracle: Oracle, truth: Reference | None, recorder: Recorder) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from pydantic import BaseModel, ConfigDict
@@ -80,6 +80,8 @@ class Attack(BaseModel, ABC):
     """A black-box extraction: fields are hyper-parameters, `run` spends queries and returns the substitute."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    reads_explanations: ClassVar[bool] = False
+    """Whether it makes something of explanations; only such an attack can say what showing them gives away."""
 
     @abstractmethod
     def run(self, oracle: Oracle, job: Job) -> nn.Module:

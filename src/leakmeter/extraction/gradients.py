@@ -15,6 +15,7 @@ of a single double backward pass. And gradients of probabilities become gradient
 from __future__ import annotations
 
 from functools import partial
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -38,6 +39,7 @@ _ROUNDING = 10  # steps of rounding a probability must be worth before anything 
 class Gradients(PoolAttack):
     """Queries a pool through a view with `+gradient` or `+smoothgrad` and matches values and gradients."""
 
+    reads_explanations: ClassVar[bool] = True
     lam: float = Field(default=0.1, ge=0)
     """λ: what the answers weigh beside the gradients."""
     recipe: Recipe = Recipe(steps=1000, batch=16, lr=5e-3, schedule="cyclic")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from statistics import fmean
+from typing import Any
 
+from leakmeter.evaluation.by_class import ByClass
 from leakmeter.evaluation.crossing import crossing, crossing_interval
 from leakmeter.evaluation.intervals import attack_mean, exact
 from leakmeter.evaluation.score import Score
 from leakmeter.evaluation.tries import first_made, share_of_tries
 from leakmeter.results import Arm, CellResult, CopyCost
+from leakmeter.verdict.findings import confirmed, mistaken
 
 FIDELITIES = (0.8, 0.9, 0.95)
 
@@ -49,9 +52,25 @@ def _arm(label: str, cells: list[CellResult]) -> Arm:
         copies_interval=exact(fmean(copies) * inputs, inputs),
         inputs=inputs,
         accuracy=fmean(accuracies) if accuracies else None,
+        **_by_class([score.by_class for cell in cells for score in _scores(cell)[-1:]]),
+        whole=any(confirmed(cell) and not mistaken(cell) for cell in cells),
         curve=[(queries, *_point(rates, inputs)) for queries, rates in curve.items()],
         costs=[_cost(held, curve, inputs, fidelity) for fidelity in FIDELITIES],
     )
+
+
+def _by_class(found: list[ByClass | None]) -> dict[str, Any]:
+    """What stands beside the fidelity."""
+    known = [each for each in found if each is not None]
+    if not known:
+        return {}
+    return {
+        "constant": known[0].constant,
+        "majority": known[0].majority,
+        "balanced": fmean(each.balanced for each in known),
+        "worst": fmean(each.worst for each in known),
+        "unnamed": min(each.unnamed for each in known),
+    }
 
 
 def _stops(cells: list[CellResult]) -> list[int]:

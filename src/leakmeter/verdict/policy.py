@@ -31,6 +31,8 @@ def _rule(name: str, queries: int, line: float, share: float | None, arms: list[
     held = {_against(arm): (arm, _held(arm, queries)) for arm in arms if arm.copies}
     if not held:
         return Ruling(rule=name, outcome="undecided", message="no attack was measured")
+    if (message := _trivial(held, line)) is not None:
+        return Ruling(rule=name, outcome="undecided", message=message)
     if (message := _exceeded(held, line)) is not None:
         return Ruling(rule=name, outcome="exceeded", message=message)
     if (most := max(arm.queries for arm, _ in held.values())) < queries:
@@ -65,6 +67,18 @@ def _exceeded(held: _Held, line: float) -> str | None:
     rate, ends, who, rates, arm = max(above, key=lambda each: each[0])
     tries = share_of_tries(rates, arm.inputs, line)
     return f"{who} reaches {rate:.1%} in its best try ({ends.low:.1%} to {ends.high:.1%}); {tries.words()}"
+
+
+def _trivial(held: _Held, line: float) -> str | None:
+    """Whether the line lies below what a copy gets that always names one class, and no copy does better than that."""
+    constant = max((arm.constant or 0 for arm, _ in held.values()), default=0)
+    balanced = max((arm.balanced or 0 for arm, _ in held.values()), default=0)
+    if constant < line or balanced >= line:
+        return None
+    return (
+        f"always naming one class agrees on {constant:.1%}, so a line at {line:.1%} says nothing; with every class "
+        f"counted once the best copies agree on {balanced:.1%}: set the line above {constant:.1%}"
+    )
 
 
 def _open(who: str, arm: Arm, points: list[list[float]], line: float, share: float | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -76,6 +76,8 @@ class _Reconstruction(Attack):
 
 class Exact(_Reconstruction):
     """Recovers a network of one hidden ReLU layer from values and gradients."""
+
+    reads_explanations: ClassVar[bool] = True
 
     def run(self, oracle: Oracle, job: Job) -> nn.Module:
         """The copy, with its certificate in the job's notes."""
