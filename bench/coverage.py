@@ -26,11 +26,10 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
-from leakmeter._audit.certified import certified_interval
 from leakmeter.errors import Inconclusive
 from leakmeter.evaluation.cheaper import cheaper
 from leakmeter.evaluation.crossing import crossing_interval
-from leakmeter.evaluation.intervals import attack_mean, exact
+from leakmeter.evaluation.intervals import attack_mean, certified_share, exact
 from leakmeter.evaluation.tries import first_made, share_of_tries
 from leakmeter.plan import FidelityLimit, Policy
 from leakmeter.results import Arm
@@ -211,7 +210,7 @@ def certified(rng: np.random.Generator, trials: int) -> Iterator[dict[str, Any]]
     """Certified accuracy: the share certified within both ends, the share truly robust not below the lower one."""
     for truly, alpha, inputs in product((0.5, 0.9, 0.99), (0.001, 0.05), (100, 1000)):
         certain = truly + (1 - truly) * alpha  # the worst case: every wrong certificate that is allowed
-        found = [certified_interval(int(k), inputs, alpha) for k in rng.binomial(inputs, certain, trials)]
+        found = [certified_share(int(k), inputs, alpha) for k in rng.binomial(inputs, certain, trials)]
         yield {
             "truly robust": truly,
             "alpha": alpha,

@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 
 from leakmeter.errors import Inconclusive
-from leakmeter.files import told, write_atomic
+from leakmeter.files import write_atomic, writing
 
 _SECONDS = 5.0
 
@@ -53,6 +53,6 @@ class DiskCheckpoint:
         """Replaces the state in one step."""
         buffer = io.BytesIO()
         torch.save(state, buffer)
-        with told(self._path):
+        with writing(self._path):
             write_atomic(self._path, buffer.getvalue())
         self._last = time.monotonic()

@@ -13,13 +13,14 @@ from torch import Tensor, nn
 def computing(threads: int) -> Iterator[None]:
     """That many torch threads, and no denormal numbers: both change the last bits of a result, so a plan fixes them."""
     before = torch.get_num_threads()
+    flushed = not torch.tensor(1e-310, dtype=torch.float64) * 1.0  # torch does not say
     torch.set_num_threads(threads)
     torch.set_flush_denormal(True)
     try:
         yield
     finally:
         torch.set_num_threads(before)
-        torch.set_flush_denormal(False)
+        torch.set_flush_denormal(flushed)
 
 
 @contextmanager

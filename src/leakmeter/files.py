@@ -1,4 +1,4 @@
-"""Files that are never half written, and folders that cannot be written told in a sentence."""
+"""Files that are never half written, and one sentence for a folder that cannot be written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     """Turns a folder that cannot be written into a sentence."""
     try:
         yield

@@ -13,9 +13,11 @@ from leakmeter.evaluation.score import Score
 from leakmeter.evaluation.transfer import Transfer
 from leakmeter.evaluation.tries import Tries
 from leakmeter.extraction.base import CurvePoint
+from leakmeter.extraction.findings import Findings
 from leakmeter.settings import Settings, explain
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: cells have findings; those of version 1 have none."""
 
 
 class Spending(Settings):
@@ -60,6 +62,8 @@ class CellResult(Settings):
     status: Literal["done", "failed", "skipped"]
     error: str = ""
     curve: list[CurvePoint] = Field(default_factory=list)
+    findings: Findings | None = None
+    """What the attack found: of a cell's facts the verdict reads these, never the notes."""
     untrained: Score | None = None
     """The control every cell carries: a substitute that learned nothing."""
     repeatable: bool | None = None
@@ -110,6 +114,11 @@ class CopyCost(Settings):
     """With fewer than this surely none of the tries had it."""
     tries: Tries | None = None
     """How many tries reached it with the whole budget."""
+
+    @property
+    def cheapest(self) -> int | None:
+        """By the best try made; results of before tries were kept have only the mean."""
+        return self.queries if self.tries is None else self.made
 
 
 class Arm(Settings):
@@ -184,7 +193,7 @@ class Verdict(Settings):
 class AuditResult(Settings):
     """Everything an audit found. `results.json` is this, and nothing else."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
     created: str
     plan: dict[str, Any]
     environment: dict[str, Any]

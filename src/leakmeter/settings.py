@@ -1,22 +1,28 @@
-"""Options checked into frozen settings; the first mistake is told in one sentence, with the nearest known name."""
+"""Options and short texts checked into frozen settings; the first mistake is said in one sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import math
+import re
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from leakmeter.errors import UsageError
-from leakmeter.registry import did_you_mean
+from leakmeter.registry import Registry, did_you_mean
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+_FLOAT = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 class Settings(BaseModel):
     """Frozen, and nothing unknown: the base of whatever a plan, a flag or a keyword can set."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    # As text, infinity survives JSON: null would read as "not given".
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, ser_json_inf_nan="strings")
 
 
 def checked(model: type[M], options: Mapping[str, Any], what: str, noun: str = "option") -> M:
@@ -63,3 +69,26 @@ def _fields(model: Any, place: list[str]) -> list[str]:
         if model is None:
             return []
     return list(model.model_fields)
+
+
+def from_text(registry: Registry[Callable[..., T]] | Registry[type[T]], text: str) -> T:
+    """What `"NAME:ARG,ARG"` means: whatever has that name, called with the numbers behind the colon.
+
+    Whether a number is whole is told by the type of the parameter; parameters with a default may be left out.
+    """
+    name, colon, numbers = text.partition(":")
+    kind, given = registry[name], numbers.split(",") if colon else []
+    wanted = list(inspect.signature(kind, eval_str=True).parameters.values())
+    least = sum(parameter.default is parameter.empty for parameter in wanted)
+    if not least <= len(given) <= len(wanted):
+        names = ",".join(parameter.name.upper() for parameter in wanted)
+        raise UsageError(f"expected the {registry.kind} {name}{':' if names else ''}{names}, got '{text}'")
+    return kind(*(_number(number, each.annotation, text) for number, each in zip(given, wanted, strict=False)))
+
+
+def _number(text: str, kind: type, whole: str) -> float:
+    if kind is int and re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        return int(text)
+    if kind is float and re.fullmatch(_FLOAT, text) and math.isfinite(float(text)):
+        return float(text)
+    raise UsageError(f"expected {'whole numbers' if kind is int else 'numbers'} in '{whole}', got '{text}'")

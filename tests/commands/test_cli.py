@@ -31,7 +31,8 @@ class Nan(nn.Module):
 def nan():
     return Nan()
 """
-FLAGS = ["--data", "digits", "--budget", "100", "--stops", "50", "-S", "recipe.steps=20", "-S", "student=linear"]
+FLAGS = ["--data", "digits", "--budget", "100", "--stops", "50"]
+FLAGS += ["-S", "recipe.steps=20", "-S", "student=linear", "-S", "pool=procedural"]
 
 
 @pytest.fixture
@@ -51,8 +52,11 @@ def test_extract_writes_a_whole_run_and_ls_lists_it(shop: Path) -> None:
     assert done.returncode == 0, done.stderr
     (run,) = (shop / "runs").iterdir()
     names = {path.name for path in run.iterdir()}
-    kept = "plan.toml env.json ledger.sqlite answers substitute.safetensors results.json report.html log.txt"
-    assert names >= set(kept.split())
+    assert names >= {"plan.toml", "env.json", "ledger.sqlite", "answers", "results.json", "report.html", "cells"}
+    (folder,) = (run / "cells").iterdir()
+    kept = "plan.toml env.json ledger.sqlite answers substitute.safetensors cell.json log.txt"
+    assert {path.name for path in folder.iterdir()} >= set(kept.split())
+    assert f"substitute: {folder.relative_to(shop) / 'substitute.safetensors'}" in done.stdout
     result = json.loads((run / "results.json").read_text())
     (cell,) = result["cells"]
     assert [point["queries"] for point in cell["curve"]] == [50, 100]
@@ -134,7 +138,7 @@ def test_interrupt_exits_130(shop: Path) -> None:
     command += ["extract", "surrogate", "--victim", "shop:net", "--data", "digits", "-S", "recipe.steps=1000000"]
     process = subprocess.Popen(command, cwd=shop, env=env, stderr=subprocess.PIPE)
     try:
-        while not list(shop.glob("runs/*/log.txt")):
+        while not list(shop.glob("runs/*/cells/*/log.txt")):
             assert process.poll() is None
             time.sleep(0.1)
         time.sleep(0.5)

@@ -44,7 +44,8 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def evade(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["evade", *map(str, arguments), "--data", "digits", "--limit", "12"])
+    data = [] if "--resume" in arguments else ["--data", "digits", "--limit", "12"]
+    return CliRunner().invoke(app, ["evade", *map(str, arguments), *data])
 
 
 def evaded(*arguments: object) -> None:
@@ -87,6 +88,8 @@ def test_a_stopped_attack_goes_on_to_the_same_examples_and_pays_no_answer_twice(
     (killed,) = (shop / "killed").iterdir()
     with pytest.raises(UsageError, match="no run of pgd"):
         raise evade("pgd", "--resume", killed).exception or AssertionError
+    with pytest.raises(UsageError, match="--resume goes on with the settings of its run; leave out --eps"):
+        raise evade("boundary", "--resume", killed, "--eps", "0.3").exception or AssertionError
     evaded("boundary", "--resume", killed)
     paid = json.loads((killed / "evasion.json").read_text())["queries"]
     assert paid == price

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from leakmeter.errors import BudgetExhausted, UsageError
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger
-from leakmeter.oracle.limits import Lease, Leases, Superseded
+from leakmeter.oracle.limits import Attempt, LimitsFile, Superseded
 from leakmeter.runs.run import Run
 
 TOTAL = 500
@@ -29,16 +29,16 @@ class Workers(RuleBasedStateMachine):
 
         self.folder = tempfile.TemporaryDirectory()
         self.path = Path(self.folder.name) / "leases"
-        self.leases = Leases(self.path, total=TOTAL)
-        self.latest: dict[str, Lease] = {}
-        self.stale: list[Lease] = []
+        self.leases = LimitsFile(self.path, total=TOTAL)
+        self.latest: dict[str, Attempt] = {}
+        self.stale: list[Attempt] = []
         self.sent: dict[tuple[str, str], int] = {}
 
     @rule(job=jobs)
     def begin(self, job: str) -> None:
         if job in self.latest:
             self.stale.append(self.latest[job])
-        self.latest[job] = Lease(self.leases, job)
+        self.latest[job] = Attempt(self.leases, job)
 
     @rule(job=jobs, account=st.sampled_from([ATTACK, EVALUATION]), rows=st.integers(1, 200))
     def take(self, job: str, account: str, rows: int) -> None:
@@ -62,16 +62,16 @@ class Workers(RuleBasedStateMachine):
     @rule()
     def the_keeper_dies(self) -> None:
         self.leases.close()
-        self.leases = Leases.join(self.path)
+        self.leases = LimitsFile.join(self.path)
         for lease in [*self.latest.values(), *self.stale]:
-            lease._lessor = self.leases
+            lease._limits = self.leases
 
     @rule()
     def the_driver_dies_and_resumes(self) -> None:
         self.leases.close()
-        self.leases = Leases(self.path, total=TOTAL)
+        self.leases = LimitsFile(self.path, total=TOTAL)
         for lease in [*self.latest.values(), *self.stale]:
-            lease._lessor = self.leases
+            lease._limits = self.leases
 
     @invariant()
     def everything_sent_is_counted(self) -> None:
@@ -97,7 +97,7 @@ def test_no_order_of_events_exceeds_the_total_or_forgets_a_row() -> None:
 )
 def test_slots_keep_their_distance_and_pauses_are_kept(tmp_path_factory, rps, events) -> None:
     now = 100.0
-    leases = Leases(tmp_path_factory.mktemp("pace") / "leases", rps=rps, clock=lambda: now)
+    leases = LimitsFile(tmp_path_factory.mktemp("pace") / "leases", rps=rps, clock=lambda: now)
     given_out, held = [], 0.0
     for kind, seconds in events:
         if kind == "ask":
@@ -118,7 +118,7 @@ def test_slots_keep_their_distance_and_pauses_are_kept(tmp_path_factory, rps, ev
 
 
 def test_a_slot_given_before_a_pause_stands_no_more(tmp_path) -> None:
-    leases = Leases(tmp_path / "leases", rps=10)
+    leases = LimitsFile(tmp_path / "leases", rps=10)
     slot = leases.slot()
     assert leases.stands(slot)
     leases.hold(5)
@@ -131,9 +131,9 @@ PROCESS = """
 import sys
 from pathlib import Path
 from leakmeter.errors import BudgetExhausted
-from leakmeter.oracle.limits import Lease, Leases
-leases = Leases.join(Path(sys.argv[1]))
-lease, got = Lease(leases, sys.argv[2]), 0
+from leakmeter.oracle.limits import Attempt, LimitsFile
+leases = LimitsFile.join(Path(sys.argv[1]))
+lease, got = Attempt(leases, sys.argv[2]), 0
 try:
     while True:
         lease.take("attack", 7)
@@ -146,7 +146,7 @@ leases.close()
 
 def test_processes_share_one_total(tmp_path) -> None:
     path = tmp_path / "leases"
-    Leases(path, total=2000).close()
+    LimitsFile(path, total=2000).close()
     processes = [
         subprocess.Popen([sys.executable, "-c", PROCESS, str(path), f"job{i}"], stdout=subprocess.PIPE, text=True)
         for i in range(3)
@@ -156,14 +156,14 @@ def test_processes_share_one_total(tmp_path) -> None:
 
 
 def test_what_a_dead_worker_took_is_in_the_ledger_of_the_next(tmp_path) -> None:
-    leases = Leases(tmp_path / "leases")
-    first = Lease(leases, "cell")
+    leases = LimitsFile(tmp_path / "leases")
+    first = Attempt(leases, "cell")
     run = Run.enter(tmp_path / "run", {})
     ledger = run.ledger(100, first)
     ledger.reserve(ATTACK, [30])
     ledger.close()
     first.take(ATTACK, 20)  # and died before the ledger knew, or with a ledger that never came back
-    ledger = run.ledger(100, Lease(leases, "cell"))
+    ledger = run.ledger(100, Attempt(leases, "cell"))
     assert (ledger.spent(), ledger.entry(ATTACK).unconfirmed, ledger.remaining) == (50, 20, 50)
     ledger.reserve(ATTACK, [50])
     assert leases.taken("cell") == {ATTACK: 100}
@@ -172,9 +172,9 @@ def test_what_a_dead_worker_took_is_in_the_ledger_of_the_next(tmp_path) -> None:
 
 
 def test_a_question_that_the_others_used_up_is_not_entered(tmp_path) -> None:
-    leases = Leases(tmp_path / "leases", total=10)
-    ledger = Ledger(budget=100, lease=Lease(leases, "cell").take)
-    Lease(leases, "other").take(EVALUATION, 6)
+    leases = LimitsFile(tmp_path / "leases", total=10)
+    ledger = Ledger(budget=100, take=Attempt(leases, "cell").take)
+    Attempt(leases, "other").take(EVALUATION, 6)
     with pytest.raises(BudgetExhausted) as refused:
         ledger.reserve(ATTACK, [5])
     assert (refused.value.remaining, ledger.spent()) == (4, 0)
@@ -183,5 +183,5 @@ def test_a_question_that_the_others_used_up_is_not_entered(tmp_path) -> None:
 
 
 def test_leases_that_nobody_set_cannot_be_joined(tmp_path) -> None:
-    with pytest.raises(UsageError, match="there is no file of leases"):
-        Leases.join(tmp_path / "leases")
+    with pytest.raises(UsageError, match="there is no file of shared limits"):
+        LimitsFile.join(tmp_path / "leases")

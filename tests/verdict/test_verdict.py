@@ -1,14 +1,21 @@
 """The verdict: costs against hand computations, and no way for a broken audit to pass."""
 
+from pathlib import Path
+
 import pytest
+from pydantic import ValidationError
 
 from leakmeter.evaluation.intervals import exact
 from leakmeter.evaluation.score import Score
 from leakmeter.extraction.base import CurvePoint
+from leakmeter.extraction.certificate import CopyCertificate
+from leakmeter.extraction.findings import Findings
 from leakmeter.plan import make_plan
-from leakmeter.results import CellResult, Spending
+from leakmeter.results import SCHEMA_VERSION, AuditResult, CellResult, Spending
 from leakmeter.verdict import judge
 from leakmeter.verdict.arms import make_arms
+
+ROOT = Path(__file__).parents[2]
 
 
 def score(fidelity: float, n: int = 1000) -> Score:
@@ -137,3 +144,51 @@ def test_too_few_test_points_and_unspent_budget_raise_checks() -> None:
     verdict = judge(plan(), [lazy])
     assert {check.name for check in verdict.checks if not check.ok} == {"enough test points", "budget spent"}
     assert verdict.outcome == "undecided"
+
+
+def failed(cells: list[CellResult]) -> set[str]:
+    return {check.name for check in judge(plan(), cells).checks if not check.ok}
+
+
+@pytest.mark.parametrize("attack", ["dast", "dfme", "codfe", "procedural"])
+def test_a_collapse_is_seen_whatever_the_attack(attack: str) -> None:
+    even, one_class = (Findings(class_entropy=share) for share in (0.9, 0.01))
+    assert failed([cell({100: 0.3}, attack=attack, findings=even)]) == set()
+    assert failed([cell({100: 0.3}, attack=attack, findings=one_class)]) == {"queries diverse"}
+    assert failed([cell({100: 0.3}, attack=attack, notes={"class_entropy": 0.0, "collapsed": True})]) == set()
+
+
+def exact_cell(*, exact: bool = True, complete: bool = True, **more) -> CellResult:
+    certificate = CopyCertificate(points=1000, outputs="logits", max_error=0, relative_error=0, bits=None, exact=exact)
+    findings = Findings(class_entropy=0.1, complete=complete, units=16, certificate=certificate)
+    return cell({340: 1.0}, attack="exact", view="logits+gradient", findings=findings, **{"budget": 5000, **more})
+
+
+def test_an_exact_copy_is_the_headline_and_needs_no_more_budget() -> None:
+    verdict = judge(plan(), [cell({340: 0.99}, seed=1), exact_cell()])
+    sentence = "The model was copied exactly from 340 queries (exact, seeing logits+gradient)."
+    assert (verdict.headline, verdict.outcome) == (sentence, "pass")
+    limit = {"max_fidelity": {"queries": 5000, "value": 0.9}}
+    assert judge(plan(**limit), [exact_cell()]).outcome == "exceeded"
+
+
+@pytest.mark.parametrize("doubt", [{"exact": False}, {"complete": False}])
+def test_a_claim_without_a_certificate_is_an_attack_that_stopped_early(doubt: dict[str, bool]) -> None:
+    verdict = judge(plan(), [exact_cell(**doubt)])
+    assert "exactly" not in verdict.headline
+    assert "budget spent" in {check.name for check in verdict.checks if not check.ok}
+
+
+def test_the_exact_copy_of_an_undefended_model_is_named_first() -> None:
+    cells = [exact_cell(defense="top:3"), exact_cell(seed=1)]
+    assert "behind" not in judge(plan(), cells).headline
+    assert judge(plan(), cells[:1]).headline.endswith("behind top:3).")
+
+
+def test_results_of_the_first_version_are_read_and_have_no_findings() -> None:
+    old = AuditResult.read(ROOT / "results" / "defenses-digits")
+    assert old.schema_version == 1
+    assert all(cell.findings is None for cell in old.cells)
+    newer = old.model_dump_json().replace('"schema_version":1', f'"schema_version":{SCHEMA_VERSION + 1}')
+    with pytest.raises(ValidationError, match="schema_version"):
+        AuditResult.model_validate_json(newer)

@@ -9,41 +9,41 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from leakmeter._audit.transfer import try_copy
+from torch import nn
+
 from leakmeter.defenses import NONE, defend, undoing
-from leakmeter.detectors.detection import detect
-from leakmeter.detectors.recorder import Recorder
-from leakmeter.errors import BudgetExhausted, Inconclusive, NotApplicable, VictimError, first_line
+from leakmeter.detectors.detection import Recorder, detect
+from leakmeter.errors import BudgetExhausted, Inconclusive, NotApplicable, UsageError, VictimError, first_line
 from leakmeter.evaluation.health import health
-from leakmeter.evaluation.score import Reference, TestData, reference
-from leakmeter.evaluation.transfer import Transfer
+from leakmeter.evaluation.score import Reference
+from leakmeter.evaluation.transfer import Transfer, measure_transfer
 from leakmeter.evaluation.utility import utility
-from leakmeter.extraction.base import Extraction, extract
+from leakmeter.extraction.base import Extraction, extract, make_student
 from leakmeter.files import write_atomic
 from leakmeter.models.saved import save_network
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger, Prices
-from leakmeter.oracle.limits import Lease
+from leakmeter.oracle.limits import Attempt
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.plan import Cell, TransferPlan
+from leakmeter.plan import Cell, Plan, PricePlan, TransferPlan
 from leakmeter.progress import SILENT, Progress
-from leakmeter.report.sheet import write_sheet
+from leakmeter.report.sheet import adversarial_png, write_sheet
 from leakmeter.results import CellResult, Spending
 from leakmeter.runs.run import Run
 from leakmeter.seeds import derive
+from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
 _ASKED, _RESULT = "asked", "cell.json"
+_TRANSFER_SEED = 0  # of the attack's random start; what varies over seeds is the copy
 
 
 def run_cell(
     cell: Cell,
+    plan: Plan,
     victim: Victim,
-    test: TestData | Reference | None,
+    truth: Reference | None,
     run: Run,
-    *,
-    prices: Prices | None = None,
-    device: str = "cpu",
-    lease: Lease | None = None,
+    lease: Attempt | None = None,
     progress: Progress = SILENT,
 ) -> CellResult:
     """Runs, or goes on with, one cell. A finished cell is read, not run again; a failing one says why."""
@@ -51,7 +51,7 @@ def run_cell(
         return known
     run.say(f"start {cell.id} on {socket.gethostname()}, process {os.getpid()}")
     try:
-        result = _run(cell, victim, test, run, prices, device, lease, progress)
+        result = _run(cell, plan, victim, truth, run, lease, progress)
     except NotApplicable as error:
         result = CellResult(**cell.identity, status="skipped", error=str(error))
     except (Inconclusive, BudgetExhausted) as error:
@@ -71,12 +71,11 @@ def finished(folder: Path) -> CellResult | None:
 
 def _run(
     cell: Cell,
+    plan: Plan,
     victim: Victim,
-    test: TestData | Reference | None,
+    truth: Reference | None,
     run: Run,
-    prices: Prices | None,
-    device: str,
-    lease: Lease | None,
+    lease: Attempt | None,
     progress: Progress,
 ) -> CellResult:
     ledger, log, recorder = run.ledger(cell.budget, lease), run.answers(), Recorder(run.path / _ASKED)
@@ -93,16 +92,15 @@ def _run(
         )
         if oracle.remaining == 0:  # only where a remote victim was asked by workers that died
             raise Inconclusive(f"all {cell.budget} queries of its budget were spent on answers that never arrived")
-        truth = test if test is None or isinstance(test, Reference) else reference(oracle, test)
         copy = extract(
             cell.attack,
             oracle,
             seed=cell.seed,
             test=truth,
             stops=cell.stops,
-            device=device,
+            device=plan.device,
             progress=progress,
-            run=run,
+            checkpoints=run.checkpoint,
             **cell.options,
         )
         where, spec = run.path / "substitute.safetensors", oracle.spec
@@ -116,12 +114,13 @@ def _run(
             **cell.identity,
             status="done",
             curve=copy.curve,
+            findings=copy.findings,
             untrained=copy.untrained,
             **({} if truth is None else health(oracle, truth)),
             transfer=transfer,
             transfer_error=transfer_error,
             notes=copy.notes | _notes(cell, oracle, truth, recorder),
-            spending=_spending(ledger, prices),  # last: whatever is asked above counts
+            spending=_spending(ledger, plan.prices),  # last: whatever is asked above counts
             seconds=copy.seconds,
         )
     finally:
@@ -141,7 +140,7 @@ def _transfer(
 ) -> tuple[Transfer | None, str]:
     """What the copy lets a thief do, or why that is not known: a finished extraction is never thrown away for it."""
     try:
-        return try_copy(plan, copy, oracle, victim, truth, run.path, progress), ""
+        return _try_copy(plan, copy, oracle, victim, truth, run.path, progress), ""
     except VictimError:  # it may answer again: the cell fails, and a resumed audit goes on here
         raise
     except (Inconclusive, RuntimeError, ValueError) as error:
@@ -161,10 +160,54 @@ def _notes(cell: Cell, oracle: Oracle, truth: Reference | None, recorder: Record
     return notes
 
 
-def _spending(ledger: Ledger, prices: Prices | None) -> Spending:
+def _spending(ledger: Ledger, prices: PricePlan | None) -> Spending:
     attack = ledger.entry(ATTACK)
-    return Spending(
-        **asdict(attack),
-        evaluation=ledger.spent(EVALUATION),
-        money=None if prices is None else prices.cost(attack),
+    money = None if prices is None else Prices(prices.query, prices.explanation).cost(attack)
+    return Spending(**asdict(attack), evaluation=ledger.spent(EVALUATION), money=money)
+
+
+def _try_copy(
+    plan: TransferPlan,
+    copy: Extraction,
+    oracle: Oracle,
+    victim: Victim,
+    truth: Reference,
+    folder: Path,
+    progress: Progress,
+) -> Transfer:
+    """Makes adversarial examples on the copy, measures them on the victim, and draws some of them."""
+    if truth.y is None:
+        raise UsageError("transfer needs labelled test data; give labels or leave [transfer] out of the plan")
+    x, y = truth.x[: plan.limit], truth.y[: plan.limit]
+    untrained = None
+    if copy.student is not None:
+        untrained = make_student(copy.student, oracle.spec, derive(_TRANSFER_SEED, "untrained"))
+    thief = measure_transfer(
+        plan.attack,
+        copy.substitute,
+        oracle,
+        x,
+        y,
+        untrained=untrained,
+        white_box=_white_box(victim),
+        seed=_TRANSFER_SEED,
+        progress=progress,
+        norm=plan.norm,
+        eps=plan.eps or _tenth(oracle.spec),
     )
+    if x.dim() == 4:
+        write_atomic(folder / "adversarial.png", adversarial_png(x[thief.rows], thief.evasion, oracle.spec))
+    return thief.transfer
+
+
+def _white_box(victim: Victim) -> nn.Module | None:
+    try:
+        return victim.white_box
+    except UsageError:
+        return None
+
+
+def _tenth(spec: VictimSpec) -> float:
+    if spec.width is None:
+        raise UsageError("transfer on inputs without bounds needs a distance; set eps in [transfer]")
+    return float(spec.width.min()) / 10

@@ -8,35 +8,36 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from leakmeter._audit.cell import finished, run_cell
-from leakmeter._audit.certified import certified
-from leakmeter._audit.grid import Grid
+from pydantic import Field
+
+from leakmeter._audit.cells import LEASES, TRUTH, has_shared_limits, run_cells
 from leakmeter._audit.opening import load_test, open_victim
-from leakmeter._audit.worker import TRUTH, Common, failed, place, settings, work, work_here
+from leakmeter.certificates.smoothing import certify
 from leakmeter.compute import computing
 from leakmeter.data.dataset import Dataset
 from leakmeter.errors import UsageError
-from leakmeter.evaluation.score import Reference, reference
+from leakmeter.evaluation.intervals import certified_share
+from leakmeter.evaluation.score import reference
 from leakmeter.executors import make_executor
-from leakmeter.executors.job import Batch, Executor, Job
-from leakmeter.oracle.limits import Lease, Leases
+from leakmeter.oracle.limits import Attempt, LimitsFile
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.plan import AttackPlan, Plan, TransferPlan, make_plan, read_plan
+from leakmeter.plan import AttackPlan, CertifyPlan, Plan, TransferPlan, make_plan, read_plan
 from leakmeter.progress import SILENT, Progress
 from leakmeter.report.html import summary_html
 from leakmeter.report.write import write_reports
-from leakmeter.results import AuditResult, CellResult, VictimFacts
+from leakmeter.results import AuditResult, CellResult, Certified, VictimFacts
 from leakmeter.runs.run import Run, environment, fresh_path
 from leakmeter.verdict import judge
 from leakmeter.victims.remote.settings import RemoteSettings
-from leakmeter.victims.remote.victim import is_remote
 from leakmeter.victims.victim import Victim
 
-_LEASES = "leases.sqlite"
+_RADII = 20  # points of the certified curve
 
 
 class Audit(AuditResult):
-    """A result that a notebook shows as the summary of its report."""
+    """A result that knows its run directory, and that a notebook shows as the summary of its report."""
+
+    folder: Path = Field(default=Path(), exclude=True)
 
     def _repr_html_(self) -> str:
         return summary_html(self)
@@ -48,7 +49,7 @@ def audit(
     victim: Victim | None = None,
     out: str | Path = "runs",
     resume: str | Path | None = None,
-    executor: str = "local",
+    executor: str | None = None,
     progress: Progress = SILENT,
 ) -> Audit:
     """Audits a model as `plan` says and writes a run directory with its report.
@@ -58,44 +59,47 @@ def audit(
         victim: the loaded model, where it cannot be loaded from `plan.victim.source`; its cells run in this process.
         out: the folder for run directories.
         resume: a run directory to go on with; its plan must be the same.
-        executor: where cells run: `local` (one process a core), `local:N`, `ray` or `ray:ADDRESS`.
+        executor: where cells run: `inline` (this process), `local` (one process a core), `local:N`, `ray` or
+            `ray:ADDRESS`; None: `inline` for a single cell and for a `victim` handed in, else `local`.
         progress: what shows progress.
     """
+    if victim is not None and executor not in (None, "inline"):
+        raise UsageError(f"a victim handed in is in this process only: expected executor 'inline', got '{executor}'")
     plan = _plan(plan)
     with computing(plan.threads):
-        return _audit(plan, victim, Path(out), resume, executor, progress)
+        test = load_test(plan)
+        if victim is not None:
+            executor = "inline"
+        else:
+            victim = open_victim(plan, test)
+        plan = complete(plan, victim, test)
+        content = plan.model_dump(mode="json")
+        run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(Path(out), plan.name), content)
+        with run.held():
+            return _audit(plan, victim, test, run, executor, progress)
 
 
 def _audit(
-    plan: Plan, victim: Victim | None, out: Path, resume: str | Path | None, executor: str, progress: Progress
+    plan: Plan, victim: Victim, test: Dataset | None, run: Run, executor: str | None, progress: Progress
 ) -> Audit:
-    test = load_test(plan)
-    given, victim = victim, victim or open_victim(plan, test)
-    plan = complete(plan, victim, test)
-    content = plan.model_dump(mode="json")
-    run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(out, plan.name), content)
-    with run.held(), _leases(plan, victim, run) as leases:
-        if len(only := list(plan.cells())) == 1:  # a single extraction needs no folder of cells
-            lease = None if leases is None else Lease(leases, only[0].id)
-            cells = [run_cell(only[0], victim, test, run, **settings(plan), lease=lease, progress=progress)]
-        else:
-            truth = None if test is None else _truth(victim, test, run, leases)
-            if given is not None:
-                cells = _run_here(plan, victim, truth, run, leases, progress)
-            else:
-                cells = _run_cells(plan, run, leases, make_executor(executor), progress)
-        if all(cell.status == "skipped" for cell in cells):
-            raise UsageError(f"no attack could run: {cells[0].error}")
-        result = Audit(
-            created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-            plan=content,
-            environment=environment(),
-            victim=describe(victim, test, cells),
-            cells=cells,
-            certified=None if plan.certify is None else certified(plan.certify, victim, test, run, progress),
-            verdict=judge(plan, cells),
-        )
-        write_reports(result, run.path)
+    executor = executor or ("inline" if len(list(plan.cells())) == 1 else "local")
+    with _leases(plan, victim, run) as leases:
+        if test is not None:
+            _ask_truth(victim, test, run, leases)
+        cells = run_cells(plan, victim, test, run, make_executor(executor), progress)
+    if all(cell.status == "skipped" for cell in cells):
+        raise UsageError(f"no attack could run: {cells[0].error}")
+    result = Audit(
+        created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        plan=plan.model_dump(mode="json"),
+        environment=environment(),
+        victim=describe(victim, test, cells),
+        cells=cells,
+        certified=None if plan.certify is None else _certified(plan.certify, victim, test, run, progress),
+        verdict=judge(plan, cells),
+        folder=run.path,
+    )
+    write_reports(result, run.path)
     progress.say(f"report: {run.path / 'report.html'}")
     return result
 
@@ -144,75 +148,50 @@ def _plan(plan: Plan | dict[str, Any] | str | Path) -> Plan:
 
 
 @contextmanager
-def _leases(plan: Plan, victim: Victim, run: Run) -> Iterator[Leases | None]:
+def _leases(plan: Plan, victim: Victim, run: Run) -> Iterator[LimitsFile | None]:
     """What all cells may ask together; None where nothing but their own budgets limits them."""
-    if not victim.remote and plan.total is None:
+    if not has_shared_limits(plan, victim):
         yield None
         return
     rps = (plan.victim.remote or RemoteSettings()).rps
-    with closing(Leases(run.path / _LEASES, total=plan.total, rps=rps)) as leases:
+    with closing(LimitsFile(run.path / LEASES, total=plan.total, rps=rps)) as leases:
         yield leases
 
 
-def _truth(victim: Victim, test: Dataset, run: Run, leases: Leases | None) -> Reference:
+def _ask_truth(victim: Victim, test: Dataset, run: Run, leases: LimitsFile | None) -> None:
     """The victim's answers to the test inputs: asked once for all cells, and kept with the run."""
-    ledger, log = run.ledger(None, None if leases is None else Lease(leases, "audit")), run.answers()
+    ledger, log = run.ledger(None, None if leases is None else Attempt(leases, "audit")), run.answers()
     try:
         truth = reference(Oracle(victim, "labels", ledger=ledger, log=log), test)
     finally:
         ledger.close()
         log.close()
     truth.save(run.path / TRUTH)
-    return truth
 
 
-def _run_here(
-    plan: Plan, victim: Victim, truth: Reference | None, run: Run, leases: Leases | None, progress: Progress
-) -> list[CellResult]:
-    cells, results = list(plan.cells()), []
-    with progress.task("cells", len(cells)) as task:
-        for cell in cells:
-            results.append(work_here(plan, cell, victim, truth, run.path, leases, progress))
-            task.advance(note=f"{cell.id} {results[-1].status}")
-    return results
-
-
-def _run_cells(plan: Plan, run: Run, leases: Leases | None, executor: Executor, progress: Progress) -> list[CellResult]:
-    """Every cell, in the order of the plan whatever order they finish in; finished ones are not run again."""
-    cells = {place(cell): cell for cell in plan.cells()}
-    results = {at: known for at in cells if (known := finished(run.path / at)) is not None}
-    left = [at for at in cells if at not in results]
-    if results:
-        progress.say(f"{len(results)} of {len(cells)} cells are finished already")
-
-    def ended(job: Job, text: str) -> tuple[int, str]:
-        result = results[job.place] = CellResult.model_validate_json(text)
-        return result.spending.queries if result.spending else 0, result.error if result.status == "failed" else ""
-
-    def given_up(job: Job, why: str) -> None:
-        results[job.place] = failed(cells[job.place], why)
-
-    if left:
-        with progress.task("cells", len(left)) as task:
-            jobs = (Job(at, cells[at].model_dump_json()) for at in left)
-            executor.run(_batch(plan, run, leases, len(left)), jobs, Grid(progress, task, ended, given_up))
-    return [results[at] for at in cells]
-
-
-def _batch(plan: Plan, run: Run, leases: Leases | None, cells: int) -> Batch:
-    """How cells run. Those of a remote victim divide its connections among them: no more at once than there are."""
-    at_once = None
-    if is_remote(plan.victim.source):
-        connections = (plan.victim.remote or RemoteSettings()).concurrency
-        at_once = min(cells, connections)
-    common = Common(plan=plan, connections=1 if at_once is None else connections // at_once)
-    return Batch(
-        work,
-        common.model_dump_json(),
-        run.path,
-        needs=() if plan.data is None else (TRUTH,),
-        cpus=plan.threads,
-        gpus=int(plan.device.startswith("cuda")),
-        at_once=at_once,
-        leases=None if leases is None else run.path / _LEASES,
+def _certified(
+    plan: CertifyPlan, victim: Victim, test: Dataset | None, run: Run, progress: Progress = SILENT
+) -> Certified:
+    """Certifies some test inputs of the owner's model; the votes stay in the run, so a killed audit goes on."""
+    if test is None:
+        raise UsageError("certifying needs labelled test data; give [data], or leave [certify] out of the plan")
+    x, y = (column[: plan.limit] for column in test.labelled())
+    found = certify(
+        victim.white_box,
+        x,
+        sigma=plan.sigma,
+        n=plan.n,
+        alpha=plan.alpha,
+        bound=plan.bound,
+        path=run.path / "votes",
+        progress=progress,
+    )
+    radii = [float(found.radii.max()) * k / _RADII for k in range(_RADII + 1)]
+    held = [int(found.holds(y, radius).sum()) for radius in radii]
+    return Certified(
+        label=f"sigma {plan.sigma:g}, {plan.bound} bound",
+        n=len(y),
+        alpha=plan.alpha,
+        points=[(radius, k / len(y)) for radius, k in zip(radii, held, strict=True)],
+        intervals=[certified_share(k, len(y), plan.alpha) for k in held],
     )

@@ -9,6 +9,7 @@ from leakmeter.data.dataset import Dataset
 from leakmeter.plan import Plan
 from leakmeter.seeds import stream
 from leakmeter.victims.load import load_victim
+from leakmeter.victims.remote.pace import Share
 from leakmeter.victims.victim import Victim
 
 
@@ -22,7 +23,7 @@ def load_test(plan: Plan) -> Dataset | None:
     return data
 
 
-def open_victim(plan: Plan, test: Dataset | None) -> Victim:
+def open_victim(plan: Plan, test: Dataset | None, share: Share | None = None) -> Victim:
     """Loads the victim; what it does not say itself is taken from the test data where that says it."""
     given = plan.victim.keywords()
     if test is not None:
@@ -30,4 +31,4 @@ def open_victim(plan: Plan, test: Dataset | None) -> Victim:
         if test.x.dim() == 4:  # images live in [0, 1] in every dataset here
             given.setdefault("low", 0.0)
             given.setdefault("high", 1.0)
-    return load_victim(plan.victim.source, device=plan.device, **given)
+    return load_victim(plan.victim.source, device=plan.device, share=share, **given)

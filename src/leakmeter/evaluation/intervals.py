@@ -59,6 +59,17 @@ def exact(k: float, n: int, confidence: float = CONFIDENCE) -> Interval:
     return Interval(low=low, high=high, n=n, method="clopper-pearson", confidence=confidence)
 
 
+def certified_share(k: int, n: int, alpha: float) -> Interval:
+    """The share of all inputs that would be certified, where `k` of `n` were.
+
+    A certificate is wrong with probability at most alpha, so that at least (share - alpha) / (1 - alpha) of all inputs
+    really are as robust as it says: the lower end is that.
+    """
+    found = exact(k, n)
+    low = max(0.0, (found.low - alpha) / (1 - alpha))
+    return found.model_copy(update={"low": low, "method": f"{found.method}, less alpha below"})
+
+
 def attack_mean(rates: Sequence[float], inputs: int, confidence: float = CONFIDENCE) -> Interval:
     """What an attack reaches on average over all seeds and all inputs, from one rate a seed on the same test inputs.
 

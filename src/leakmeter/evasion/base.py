@@ -15,10 +15,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from leakmeter.box import Box, Edge
+from leakmeter.box import ROUNDING, Box, Edge
 from leakmeter.errors import UsageError
 from leakmeter.evasion.access import Access, OracleLabels, WhiteBox
-from leakmeter.evasion.attack import Attack, Candidates, Problem
+from leakmeter.evasion.attack import Candidates, EvasionAttack, Problem
 from leakmeter.evasion.ball import BALLS, Ball, Norm, settle
 from leakmeter.evasion.goal import Target, aim
 from leakmeter.oracle.oracle import Oracle
@@ -27,7 +27,7 @@ from leakmeter.registry import Registry
 from leakmeter.seeds import derive, private_randomness
 from leakmeter.settings import checked
 
-ATTACKS: Registry[type[Attack[Any]]] = Registry(
+ATTACKS: Registry[type[EvasionAttack[Any]]] = Registry(
     "evasion attack",
     {
         "fgsm": "leakmeter.evasion.fgsm:Fgsm",
@@ -107,7 +107,7 @@ def evade(
     with access.opened():
         x, y = access.admit(x.detach().clone()), y.clone()
         box = Box.around(x, low, high)
-        x = box.admit(x)
+        x = box.admit(x, ROUNDING)
         ball = BALLS[norm].around(x, math.inf if eps is None else eps, box)
         before = access.spent()
         with private_randomness(derive(seed, "evade"), x.device):
@@ -130,7 +130,7 @@ def evade(
     )
 
 
-def _checked_norm(name: str, attack: Attack[Any], norm: Norm | None, eps: float | None) -> Norm:
+def _checked_norm(name: str, attack: EvasionAttack[Any], norm: Norm | None, eps: float | None) -> Norm:
     norm = attack.norms[0] if norm is None else norm
     if norm not in attack.norms:
         raise UsageError(f"expected norm {' or '.join(attack.norms)} for {name}, got '{norm}'")
@@ -141,7 +141,7 @@ def _checked_norm(name: str, attack: Attack[Any], norm: Norm | None, eps: float 
     return norm
 
 
-def _reach(name: str, attack: Attack[Any], model: nn.Module | Oracle, eot: int, batch: int) -> Access:
+def _reach(name: str, attack: EvasionAttack[Any], model: nn.Module | Oracle, eot: int, batch: int) -> Access:
     if eot < 1 or batch < 1:
         raise UsageError(f"expected eot and batch of at least 1, got eot={eot} and batch={batch}")
     if isinstance(model, nn.Module):

@@ -16,10 +16,9 @@ from torch import Tensor, nn
 from leakmeter.data.catalogue import load
 from leakmeter.data.dataset import adapt
 from leakmeter.errors import BudgetExhausted
-from leakmeter.extraction.base import Attack, Job
-from leakmeter.extraction.makers import draw
-from leakmeter.extraction.makers.tabular import tabular
-from leakmeter.extraction.procedural import COLOUR, GREY
+from leakmeter.extraction.base import Attack, AttackJob, student_name
+from leakmeter.extraction.findings import Findings, class_counts, class_entropy
+from leakmeter.extraction.procedural import Procedural
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
@@ -41,10 +40,10 @@ class PoolAttack(Attack):
     """A model's name; None: lenet for images, mlp for features."""
 
     @abstractmethod
-    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: Job) -> None:
+    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob) -> None:
         """Trains the fresh `student` on the queries `x` and the answers to them."""
 
-    def run(self, oracle: Oracle, job: Job) -> nn.Module:
+    def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """One fresh student for each stop, trained on everything asked up to there."""
         pool = self._pool(oracle.spec, job)
         job.show_queries(pool)
@@ -64,14 +63,17 @@ class PoolAttack(Attack):
             job.observe(student, asked)
             if asked < stop:
                 break
-        return student
+        return student, Findings(
+            class_entropy=class_entropy(class_counts(answers[0].labels, oracle.spec.classes)),
+            student=student_name(self.student, oracle.spec),
+        )
 
-    def _pool(self, spec: VictimSpec, job: Job) -> Tensor:
+    def _pool(self, spec: VictimSpec, job: AttackJob) -> Tensor:
         draws = stream(job.seed, "pool")
         if isinstance(self.pool, Tensor):
             return self.pool
         if self.pool in (GAUSSIAN, PROCEDURAL):
-            make = gaussian if self.pool == GAUSSIAN else procedural
+            make = gaussian if self.pool == GAUSSIAN else Procedural().draw
             return make(job.stops[-1] if job.stops else _ENOUGH, spec, draws)
         data = adapt(load(self.pool, "train", self.data_dir), spec.input_shape, first_classes=self.first_classes)
         x = data.x[torch.randperm(len(data), generator=draws)]
@@ -86,16 +88,6 @@ def gaussian(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
     return spec.clamp((spec.low + spec.high) / 2 + noise * (spec.high - spec.low) / 4)
 
 
-def procedural(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
-    """The pictures the attack `procedural` asks blindly, or rows of a table where the input is no picture."""
-    if len(spec.input_shape) != 3:
-        rows = tabular(n, spec.low, spec.high, spec.features, generator)
-        return rows.reshape(n, *spec.input_shape)
-    return into_box(draw(GREY if spec.input_shape[0] == 1 else COLOUR, n, spec.input_shape, generator), spec)
-
-
 def into_box(images: Tensor, spec: VictimSpec) -> Tensor:
     """Images in [0, 1] stretched to the victim's box; as they are where it is open."""
-    if spec.low is None or spec.high is None:
-        return images
-    return spec.clamp(spec.low + images * (spec.high - spec.low))
+    return images if spec.width is None else spec.box.from_unit(images)

@@ -10,7 +10,7 @@ import safetensors.torch
 from torch import nn
 
 from leakmeter.errors import UsageError, first_line
-from leakmeter.files import told, write_atomic
+from leakmeter.files import write_atomic, writing
 from leakmeter.models import make_model
 
 
@@ -18,7 +18,7 @@ def save_network(network: nn.Module, path: Path, model: str | None, input_shape:
     """Writes the weights; `model` is the registered name the network can be built by, if there is one."""
     about = {"model": model or "", "input_shape": json.dumps(input_shape), "classes": str(classes)}
     weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
-    with told(path):
+    with writing(path):
         write_atomic(path, safetensors.torch.save(weights, metadata=about))
 
 

@@ -2,9 +2,9 @@
 
 Each query is taken from here before it is sent, whoever sends it, and nothing is given back: what a worker took before
 it died counts as asked. Slots in time are given out one after the other, never twice. One SQLite file, which processes
-of one machine open together; a cluster reaches it through the one worker that has it (`executors/ray_lessor.py`).
+of one machine open together; a cluster reaches it through the one worker that has it (`executors/ray_worker.py`).
 
-A job that is begun again leaves its earlier worker, should that still live, without leases.
+A job that is begun again leaves its earlier worker, should that still live, with nothing more to take.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from leakmeter.errors import BudgetExhausted, Inconclusive, UsageError
+from leakmeter.victims.remote.pace import Abandoned
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS limits (only INTEGER PRIMARY KEY CHECK (only = 1), total INTEGER, taken INTEGER NOT NULL,
@@ -42,7 +43,7 @@ class Slot:
     """How many pauses had been asked for when it was given: a later one takes it away."""
 
 
-class Lessor(Protocol):
+class Limits(Protocol):
     """Where workers get their allowances, near or far; equal ones have the same limits."""
 
     def __hash__(self) -> int: ...
@@ -66,22 +67,47 @@ class Lessor(Protocol):
         """Nothing leaves for that long: the victim asked for it."""
 
 
-class Lease:
+class Attempt:
     """One attempt at a job."""
 
-    def __init__(self, lessor: Lessor, job: str) -> None:
-        self._lessor, self._job, self._attempt = lessor, job, lessor.begin(job)
+    def __init__(self, limits: Limits, job: str) -> None:
+        self._limits, self._job, self._attempt = limits, job, limits.begin(job)
 
     def take(self, account: str, rows: int) -> None:
         """Counts rows that are about to be asked, or raises BudgetExhausted: then they must not be."""
-        self._lessor.take(self._job, self._attempt, account, rows)
+        self._limits.take(self._job, self._attempt, account, rows)
 
     def taken(self) -> dict[str, int]:
         """All that was ever taken for the job."""
-        return self._lessor.taken(self._job)
+        return self._limits.taken(self._job)
 
 
-class Leases:
+class SharedPace:
+    """The pace of a remote victim that several workers ask: a request leaves when the limits have a slot for it.
+
+    A slot is used at its time or, by as much as the limits are slow to answer, later; never before.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    def wait(self, stop: threading.Event) -> None:
+        """Returns when the next request may leave; a pause that begins meanwhile is kept, too."""
+        while not stop.is_set():
+            slot = self._limits.slot()
+            if slot.delay <= 0:
+                return
+            stop.wait(slot.delay)
+            if not stop.is_set() and self._limits.stands(slot):
+                return
+        raise Abandoned
+
+    def hold(self, seconds: float) -> None:
+        """Nothing leaves for that long, from any worker."""
+        self._limits.hold(seconds)
+
+
+class LimitsFile:
     """The file. Opened with limits it sets them, keeping all counts; without, it takes those it finds.
 
     Args:
@@ -109,13 +135,13 @@ class Leases:
             db.execute(update, (total, interval, clock() + interval))
 
     @classmethod
-    def join(cls, path: Path, clock: Callable[[], float] = time.monotonic) -> Leases:
+    def join(cls, path: Path, clock: Callable[[], float] = time.monotonic) -> LimitsFile:
         """The limits another process set."""
         if not path.exists():
-            raise UsageError(f"there is no file of leases {path}")
-        leases = cls.__new__(cls)
-        leases._open(path, clock)
-        return leases
+            raise UsageError(f"there is no file of shared limits {path}")
+        limits = cls.__new__(cls)
+        limits._open(path, clock)
+        return limits
 
     def begin(self, job: str) -> int:
         """The number of this attempt at the job; earlier ones get nothing any more."""
@@ -179,7 +205,9 @@ class Leases:
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
         except sqlite3.Error as error:
-            raise UsageError(f"cannot write the leases {path}: {error}; free space or choose another --out") from error
+            raise UsageError(
+                f"cannot write the shared limits {path}: {error}; free space or choose another --out"
+            ) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

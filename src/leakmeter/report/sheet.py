@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from leakmeter.evasion.base import Evasion
-from leakmeter.files import told, write_atomic
+from leakmeter.files import write_atomic, writing
 from leakmeter.victims.spec import VictimSpec
 
 _COLUMNS, _GAP, _SMALLEST = 16, 2, 32
@@ -18,15 +18,13 @@ _COLUMNS, _GAP, _SMALLEST = 16, 2, 32
 
 def write_sheet(queries: Tensor, spec: VictimSpec, path: Path) -> None:
     """Draws images in rows of sixteen, small ones enlarged without smoothing."""
-    with told(path):
+    with writing(path):
         write_atomic(path, sheet_png(unit_range(queries, spec)))
 
 
 def unit_range(x: Tensor, spec: VictimSpec) -> Tensor:
     """Inputs mapped from their box, or from their own range where it is open, to [0, 1]."""
-    low = spec.low if spec.low is not None else x.min()
-    high = spec.high if spec.high is not None else x.max()
-    return ((x - low) / (high - low).clamp_min(1e-12)).clamp(0, 1)
+    return spec.box.to_unit(x)
 
 
 def sheet_png(images: Tensor, columns: int = _COLUMNS) -> bytes:

@@ -12,7 +12,7 @@ from leakmeter.evaluation.intervals import attack_mean, exact
 from leakmeter.evaluation.score import Score
 from leakmeter.evaluation.tries import first_made, share_of_tries
 from leakmeter.results import Arm, CellResult, CopyCost
-from leakmeter.verdict.findings import confirmed, mistaken
+from leakmeter.verdict.findings import whole
 
 FIDELITIES = (0.8, 0.9, 0.95)
 
@@ -53,7 +53,7 @@ def _arm(label: str, cells: list[CellResult]) -> Arm:
         inputs=inputs,
         accuracy=fmean(accuracies) if accuracies else None,
         **_by_class([score.by_class for cell in cells for score in _scores(cell)[-1:]]),
-        whole=any(confirmed(cell) and not mistaken(cell) for cell in cells),
+        whole=any(whole(cell) for cell in cells),
         curve=[(queries, *_point(rates, inputs)) for queries, rates in curve.items()],
         costs=[_cost(held, curve, inputs, fidelity) for fidelity in FIDELITIES],
     )

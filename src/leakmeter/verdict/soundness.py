@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from leakmeter.extraction.findings import COLLAPSED
 from leakmeter.results import CellResult, Check
-from leakmeter.verdict.findings import COLLAPSED, collapsed, complete, mistaken
+from leakmeter.verdict.findings import mistaken, whole
 
 FEW_POINTS = 100
 SATURATED = 0.95
@@ -62,7 +63,7 @@ def soundness(cells: list[CellResult]) -> list[Check]:
         ),
         _check(
             "queries diverse",
-            [f"{cell.id} collapsed" for cell in attackers if collapsed(cell)],
+            [f"{cell.id} collapsed" for cell in attackers if cell.findings is not None and cell.findings.collapsed],
             "no attack collapsed onto a few classes",
             f"the classes of an attack's answers have less than {COLLAPSED:.0%} of the entropy they could have",
             "A collapsed attack is a failed one: its low fidelity is no evidence of protection.",
@@ -112,9 +113,9 @@ def _few_points(cells: Iterable[CellResult]) -> list[str]:
 
 
 def _stopped_early(cell: CellResult) -> bool:
-    """An attack that says it has the whole model has no use for the rest of its budget."""
+    """Whoever holds the whole model has no use for the rest of the budget."""
     assert cell.spending is not None
-    return cell.spending.queries < cell.budget and not complete(cell)
+    return cell.spending.queries < cell.budget and not whole(cell)
 
 
 def _no_better_than_untrained(cells: list[CellResult]) -> list[str]:

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from leakmeter.box import Box
 from leakmeter.errors import UsageError
 
 
@@ -34,8 +35,7 @@ class Generator(nn.Module):
 
     def to_box(self, image: Tensor) -> Tensor:
         """The image inside `[low, high]`, whatever the rounding."""
-        # lerp is exact at both ends, so no query leaves the box by a rounding error
-        return torch.lerp(self.low, self.high, self.squash(image))
+        return Box(self.low, self.high).from_unit(self.squash(image))
 
     def squash(self, image: Tensor) -> Tensor:
         """The real line into [0, 1]."""

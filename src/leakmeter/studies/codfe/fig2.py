@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from leakmeter.extraction.codfe import LITERAL
-from leakmeter.studies.copies import Copy, over_seeds, steal
+from leakmeter.studies.copies import StolenCopy, collapsed, over_seeds, steal
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.record import Record
 
@@ -57,7 +57,7 @@ def _cell(settings: StudyOptions, dataset: str, view: str, arm: str, seed: int) 
     return stolen(settings, dataset, view, arm, seed).facts
 
 
-def stolen(settings: StudyOptions, dataset: str, view: str, arm: str, seed: int) -> Copy:
+def stolen(settings: StudyOptions, dataset: str, view: str, arm: str, seed: int) -> StolenCopy:
     """The copy an arm makes."""
     attack, options = ARMS[arm]
     stops = [2_000] if settings.quick else list(range(STRIDE, DATASETS[dataset] + 1, STRIDE))
@@ -73,7 +73,7 @@ def _final(name: str, cells: list[dict[str, Any]]) -> dict[str, Any]:
         "arm": arm,
         "queries": last[0]["queries"],
         "accuracy": over_seeds([point["accuracy"] for point in last]),
-        "collapsed": [cell["notes"]["collapsed"] for cell in cells],
+        "collapsed": [collapsed(cell) for cell in cells],
     }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from leakmeter.studies.codfe.fig2 import filled
-from leakmeter.studies.copies import at, over_seeds
+from leakmeter.studies.copies import at, collapsed, over_seeds
 from leakmeter.studies.options import StudyOptions
 
 PAPER = {
@@ -38,7 +38,7 @@ def _row(name: str, cells: list[dict[str, Any]]) -> dict[str, Any]:
         "arm": arm,
         "queries": over_seeds([float(count) for count in queries]),
         "accuracy_there": over_seeds(accuracy),
-        "collapsed": [cell["notes"]["collapsed"] for cell in cells],
+        "collapsed": [collapsed(cell) for cell in cells],
         "paper": PAPER[dataset].get(f"{arm}/{view}"),
     }
 

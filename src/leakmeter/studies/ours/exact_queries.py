@@ -12,6 +12,7 @@ from torch import nn
 
 from leakmeter.errors import Inconclusive
 from leakmeter.extraction.base import extract
+from leakmeter.extraction.findings import Findings
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
 from leakmeter.studies.options import StudyOptions
@@ -48,7 +49,15 @@ def run_exact(net: nn.Module, view: str, *, seed: int, name: str = "exact", **op
         copy = extract(name, oracle, seed=seed, **options)
     except Inconclusive as failure:
         return {"queries": oracle.ledger.spent(), "failure": str(failure)}
-    return {"queries": oracle.ledger.spent(), "seconds": round(copy.seconds, 2), **copy.notes}
+    spent = {"queries": oracle.ledger.spent(), "seconds": round(copy.seconds, 2)}
+    return {**spent, **copy.notes, **exactness(copy.findings)}
+
+
+def exactness(findings: Findings) -> dict[str, Any]:
+    """The certificate with what the attack says of itself, as results record them."""
+    assert findings.certificate is not None
+    said = findings.model_dump(include={"units", "complete", "missing"})
+    return {"certificate": findings.certificate.model_dump() | said}
 
 
 def main(settings: StudyOptions) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-from leakmeter.studies.copies import Copy, at, over_seeds, steal
+from leakmeter.studies.copies import StolenCopy, at, over_seeds, steal
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.record import Record
 
@@ -72,7 +72,7 @@ def _facts(settings: StudyOptions, arm: Arm, seed: int) -> dict[str, Any]:
     return stolen(settings, arm, seed).facts
 
 
-def stolen(settings: StudyOptions, arm: Arm, seed: int) -> Copy:
+def stolen(settings: StudyOptions, arm: Arm, seed: int) -> StolenCopy:
     """The copy an arm makes."""
     options, stops = dict(arm.options), list(arm.aims)
     if settings.quick:

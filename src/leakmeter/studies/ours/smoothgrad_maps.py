@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.errors import UsageError
+from leakmeter.oracle.explanations.smoothgrad import SmoothGrad
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
 from leakmeter.seeds import stream
@@ -53,9 +54,9 @@ def saliency_maps(victim: Victim, x: Tensor, spread: float, *, samples: int, see
     """The gradient of the class named, raw and for every sigma, each [n, *shape]."""
     width = victim.spec.width
     unit = spread if width is None else spread / float(width.mean())
-    views = {f"{factor:g}σ": View("logits", None, None, "smoothgrad", samples, factor * unit) for factor in FACTORS}
+    views = {f"{factor:g}σ": View("logits", explanation=SmoothGrad(samples, factor * unit)) for factor in FACTORS}
     maps = {}
-    for label, view in {"raw": View("logits", explanation="gradient"), **views}.items():
+    for label, view in {"raw": View.parse("logits+gradient"), **views}.items():
         answer = Oracle(victim, view, seed=seed).query(x)
         maps[label] = answer.gradients[torch.arange(len(x)), answer.labels]
     return maps

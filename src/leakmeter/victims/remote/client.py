@@ -16,11 +16,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
 
 from leakmeter.errors import UsageError, VictimError, missing_extra
-from leakmeter.victims.remote.address import check_address, proxy_for, without_query
-from leakmeter.victims.remote.key import with_key
-from leakmeter.victims.remote.pace import Pace, backoff, retry_after
+from leakmeter.victims.remote.access import check_address, proxy_for, with_key, without_query
+from leakmeter.victims.remote.pace import OwnPace, Pace, backoff, retry_after
 from leakmeter.victims.remote.settings import RemoteSettings
-from leakmeter.victims.remote.share import current_share
 
 if TYPE_CHECKING:
     import httpx
@@ -64,17 +62,23 @@ class Client:
         url: the address that is asked.
         settings: limits, and who authorised asking a host that is not this machine.
         headers: sent with every request; `{key}` stands for the key.
+        pace: when requests leave; None: as the settings say.
     """
 
-    def __init__(self, url: str, settings: RemoteSettings, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        settings: RemoteSettings,
+        headers: Mapping[str, str] | None = None,
+        pace: Pace | None = None,
+    ) -> None:
         try:
             import httpx
         except ImportError as error:
             raise missing_extra("httpx", "http") from error
         local = check_address(url, settings.authorized_by)
         self.where = without_query(url)
-        share = current_share()
-        self._settings, self._pace = settings, Pace(settings.rps) if share is None else share.pace
+        self._settings, self._pace = settings, pace or OwnPace(settings.rps)
         self._headers = httpx.Headers(with_key(_HEADERS | dict(headers or {}), settings.key_env))
         self._timeouts = {"timeout": httpx.Timeout(settings.timeout).as_dict()}
         # A bare transport: no cookies, and no redirects, which would carry the key to a host nobody authorised.
@@ -92,7 +96,15 @@ class Client:
     def post(
         self, url: str, body: bytes, read: Callable[[bytes], T], charge: Callable[[], None], stop: threading.Event
     ) -> T:
-        """What `read` makes of the answer; `charge` counts the queries once more, `stop` ends it between two tries."""
+        """What `read` makes of the answer.
+
+        Args:
+            url: where the request goes.
+            body: its JSON.
+            read: reads an answer, or raises BadAnswer.
+            charge: counts the queries once more, before they are sent again.
+            stop: ends it between two tries.
+        """
         return self._ask(lambda: self._send("POST", url, body), read, charge, stop)
 
     def _ask(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Protocol
 
 _FIRST, _LONGEST = 0.05, 10.0
 
@@ -14,7 +16,26 @@ class Abandoned(Exception):
     """The question this request belongs to has failed already."""
 
 
-class Pace:
+class Pace(Protocol):
+    """Decides when requests leave; asked from several threads at once."""
+
+    def wait(self, stop: threading.Event) -> None:
+        """Returns when the next request may leave; Abandoned once `stop` is set."""
+
+    def hold(self, seconds: float) -> None:
+        """Nothing leaves for that long."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """One worker's part of limits that hold for many together."""
+
+    pace: Pace
+    connections: int
+    """The most requests it may have under way at once."""
+
+
+class OwnPace:
     """Lets one request go every `1 / rps` seconds."""
 
     def __init__(self, rps: float | None) -> None:

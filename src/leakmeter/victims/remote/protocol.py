@@ -16,6 +16,7 @@ import torch
 from pydantic_core import from_json, to_json
 
 from leakmeter.errors import UsageError
+from leakmeter.victims.facts import UNSAID, Facts
 from leakmeter.victims.remote.client import BadAnswer, Client, NotFound
 
 _DATATYPES = {"float32": "FP32", "float64": "FP64", "int64": "INT64"}
@@ -43,7 +44,7 @@ class OpenInference:
 
     def __init__(self, url: str, metadata: Mapping[str, Any], output: str | None = None) -> None:
         self.url = f"{url}/infer"
-        self.facts: dict[str, Any] = {}
+        self.facts = Facts()
         self.rows: int | None = None
         self._input, self._datatype = _ANY_INPUT, "FP32"
         self._output = output
@@ -52,7 +53,7 @@ class OpenInference:
         if outputs := metadata.get("outputs"):
             self._read_output(outputs)
         elif output in _MEANINGS:
-            self.facts["outputs"] = _MEANINGS[output]
+            self.facts = self.facts.or_else(Facts(outputs=_MEANINGS[output]))
 
     def encode(self, x: np.ndarray) -> bytes:
         """A request for some rows."""
@@ -78,15 +79,17 @@ class OpenInference:
         self._datatype = described.get("datatype", "FP32")
         if self._datatype not in _INPUTS:
             raise UsageError(f"expected an input of type FP32 or FP64, got {self._datatype}")
-        self.facts["dtype"] = _INPUTS[self._datatype]
         batch, *sides = described.get("shape") or [-1]
         if batch not in (-1, 1):
             raise UsageError(f"expected a model that takes batches of any size, or single rows, got one of {batch}")
         self.rows = 1 if batch == 1 else None
-        if sides and min(sides) > 0:
-            self.facts["input_shape"] = tuple(sides)
         box = described.get("parameters") or {}
-        self.facts |= {side: box[side] for side in ("low", "high") if side in box}
+        self.facts = Facts(
+            input_shape=tuple(sides) if sides and min(sides) > 0 else None,
+            low=box.get("low", UNSAID),
+            high=box.get("high", UNSAID),
+            dtype=_INPUTS[self._datatype],
+        )
 
     def _read_output(self, outputs: list[Any]) -> None:
         by_name = {str(each["name"]): each for each in outputs}
@@ -97,10 +100,8 @@ class OpenInference:
         if name not in by_name:
             raise UsageError(f"the model has no output '{name}' (known: {known})")
         self._output = name
-        if name.lower() in _MEANINGS:
-            self.facts["outputs"] = _MEANINGS[name.lower()]
-        if classes := _classes(by_name[name]):
-            self.facts["classes"] = classes
+        said = Facts(outputs=_MEANINGS.get(name.lower()), classes=_classes(by_name[name]) or None)
+        self.facts = self.facts.or_else(said)
 
 
 def _classes(output: dict[str, Any]) -> int | None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from leakmeter.settings import checked
+from leakmeter.settings import Settings, checked
 
 
-class RemoteSettings(BaseModel):
+class RemoteSettings(Settings):
     """What `load_victim(..., remote=)` and a plan's `[victim.remote]` take. The key itself is never among it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     authorized_by: str | None = Field(default=None, pattern=r"\S")
     """Who allowed this audit; needed for every address that is not this machine's own, and put in the report."""
@@ -35,10 +33,6 @@ class RemoteSettings(BaseModel):
     """Which output to read, where the model has several."""
 
 
-def make_settings(given: RemoteSettings | Mapping[str, Any] | None) -> RemoteSettings:
+def make_settings(given: RemoteSettings | Mapping[str, Any]) -> RemoteSettings:
     """The settings, or one sentence about the first thing wrong with them."""
-    return (
-        given
-        if isinstance(given, RemoteSettings)
-        else checked(RemoteSettings, given or {}, "a remote victim", "setting")
-    )
+    return given if isinstance(given, RemoteSettings) else checked(RemoteSettings, given, "a remote victim", "setting")

@@ -18,30 +18,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from pydantic_core import to_json
 
 from leakmeter.errors import UsageError
-from leakmeter.settings import checked
+from leakmeter.settings import Settings, checked
+from leakmeter.victims.facts import UNSAID, Bound, Facts
+from leakmeter.victims.remote.access import PLACE
 from leakmeter.victims.remote.client import BadAnswer
-from leakmeter.victims.remote.key import PLACE
 from leakmeter.victims.remote.protocol import as_numbers, parse
 
 _ROWS, _ROW = b'"{rows}"', b'"{row}"'
 _SECRET = {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "apikey", "x-auth-token"}
 
 
-class Description(BaseModel):
+class Description(Settings):
     """The content of the file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str
     request: dict[str, Any]
     """The JSON to send; "{rows}" stands for the list of inputs, or "{row}" for one input a request."""
     answer: str = Field(min_length=1)
     """Where the outputs are in the answer: keys and indices with dots between, * for each element of a list."""
-    headers: dict[str, str] = {}
+    headers: dict[str, str] = Field(default_factory=dict)
     """{key} stands for the key."""
     names: tuple[str, ...] | None = None
     """The classes in order, for an API that speaks of them by name."""
@@ -65,15 +64,13 @@ class Template:
             raise UsageError(f"expected {_ROWS.decode()} or {_ROW.decode()} once in the request of the description")
         (self._place,) = places
         self.rows = 1 if self._place == _ROW else None
-        self.facts: dict[str, Any] = {
-            name: value for name in ("input_shape", "classes", "outputs") if (value := getattr(description, name))
-        }
-        if self._names:
-            self.facts.setdefault("classes", len(self._names))
-        for side in ("low", "high"):
-            bound = getattr(description, side)
-            if bound is not None:
-                self.facts[side] = None if math.isinf(bound) else bound
+        self.facts = Facts(
+            input_shape=description.input_shape,
+            low=_bound(description.low),
+            high=_bound(description.high),
+            classes=description.classes or (len(self._names) if self._names else None),
+            outputs=description.outputs,
+        )
 
     def encode(self, x: np.ndarray) -> bytes:
         """A request for some rows."""
@@ -113,6 +110,12 @@ def read_description(path: Path) -> Description:
                 f"expected {PLACE} in the header {name} of {path}; a key belongs in the variable of key_env"
             )
     return description
+
+
+def _bound(given: float | None) -> Bound:
+    if given is None:
+        return UNSAID
+    return None if math.isinf(given) else given
 
 
 def _walk(document: Any, path: list[str]) -> Any:

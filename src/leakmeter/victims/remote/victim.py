@@ -1,7 +1,7 @@
 """A victim behind HTTP (extra `[http]`): each row it is sent counts, also when the answer was never heard.
 
 Nothing is asked before there is a ledger to count it, not even a probe: what the server's metadata does not say must
-be given by keyword. See `http/client.py` for what a repeated request costs.
+be given by keyword. See `client.py` for what a repeated request costs.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Any, Protocol
 import numpy as np
 from torch import Tensor
 
-from leakmeter.victims.charge import Charge, current_charge
+from leakmeter.victims.facts import Facts
+from leakmeter.victims.kind import Request, VictimKind
 from leakmeter.victims.remote.client import BadAnswer, Client
 from leakmeter.victims.remote.pace import Abandoned
 from leakmeter.victims.remote.protocol import open_model
 from leakmeter.victims.remote.settings import RemoteSettings
-from leakmeter.victims.remote.share import current_share
 from leakmeter.victims.remote.template import Template, read_description
 from leakmeter.victims.spec import VictimSpec, from_array
-from leakmeter.victims.victim import Victim
+from leakmeter.victims.victim import Charge, Question, Victim
 
 _ROWS, _NUMBERS = 64, 1 << 17  # the most in one request, unless it is said
 _ROUNDS = 2  # requests a thread sends before all wait for the slowest; the more, the more a failure can lose
 
 
-class Speech(Protocol):
-    """How an API is spoken to."""
+class WireFormat(Protocol):
+    """How an API writes questions and answers, and what it says of its model."""
 
     url: str
     rows: int | None
-    facts: dict[str, Any]
+    facts: Facts
 
     def encode(self, x: np.ndarray) -> bytes:
         """A request."""
@@ -42,11 +42,31 @@ class Speech(Protocol):
         """The outputs in an answer, or BadAnswer."""
 
 
-class Endpoint:
-    """A connection, how to speak over it, and what is known of the model behind it."""
+class RemoteKind(VictimKind):
+    """Addresses of the Open Inference Protocol, and `.toml` files that describe other APIs."""
 
-    def __init__(self, client: Client, speech: Speech, settings: RemoteSettings) -> None:
-        self.client, self.speech, self.settings = client, speech, settings
+    form = "an http:// address"
+    text = remote = True
+
+    def takes(self, source: object) -> bool:
+        """Whether it is an address or the description of one."""
+        return isinstance(source, str | Path) and is_remote(str(source))
+
+    def open(self, source: object, request: Request) -> Victim:
+        """The victim, of which nothing has been asked but its metadata."""
+        text, settings, share = str(source), request.remote or RemoteSettings(), request.share
+        pace = None if share is None else share.pace
+        wire: WireFormat
+        if text.lower().endswith(".toml"):
+            description = read_description(Path(text))
+            wire = Template(description)
+            client = Client(wire.url, settings, description.headers, pace)
+        else:
+            client = Client(text, settings, pace=pace)
+            wire = open_model(text, client, settings.output)
+        connections = settings.concurrency if share is None else share.connections
+        facts = request.facts.or_else(wire.facts)
+        return facts.trusted(lambda spec: RemoteVictim(spec, client, wire, settings, connections))
 
 
 def is_remote(text: str) -> bool:
@@ -54,40 +74,38 @@ def is_remote(text: str) -> bool:
     return text.lower().startswith(("http://", "https://")) or text.lower().endswith(".toml")
 
 
-def open_endpoint(text: str, settings: RemoteSettings) -> Endpoint:
-    """Connects to an address of the Open Inference Protocol, or to the API that a `.toml` file describes."""
-    if text.lower().endswith(".toml"):
-        description = read_description(Path(text))
-        template = Template(description)
-        return Endpoint(Client(template.url, settings, description.headers), template, settings)
-    client = Client(text, settings)
-    return Endpoint(client, open_model(text, client, settings.output), settings)
-
-
 class RemoteVictim(Victim):
-    """Sends rows in requests of bounded size, several at once, and puts the answers back in order."""
+    """Sends rows in requests of bounded size, several at once, and puts the answers back in order.
+
+    Args:
+        spec: what it takes and gives.
+        client: the connection.
+        wire: how to speak over it.
+        settings: the size of requests, and on whose word they are sent.
+        connections: how many requests may be under way.
+    """
 
     remote = True
 
-    def __init__(self, endpoint: Endpoint, spec: VictimSpec) -> None:
+    def __init__(
+        self, spec: VictimSpec, client: Client, wire: WireFormat, settings: RemoteSettings, connections: int
+    ) -> None:
         super().__init__(spec)
-        settings = endpoint.settings
-        self._client, self._speech = endpoint.client, endpoint.speech
+        self._client, self._wire = client, wire
         rows = settings.rows or min(_ROWS, max(1, _NUMBERS // spec.features))
-        self._rows = min(rows, self._speech.rows or rows)
+        self._rows = min(rows, wire.rows or rows)
+        # Not of `connections`: the pieces must be the same for all, since their ids seed whatever noise a defense adds.
         self.batch = self._rows * settings.concurrency * _ROUNDS
         self.authorized_by = settings.authorized_by
-        share = current_share()  # fewer connections, but the same pieces: their ids seed whatever noise a defense adds
-        connections = settings.concurrency if share is None else share.connections
         self._pool = ThreadPoolExecutor(connections, "leakmeter-http")
 
     def close(self) -> None:
         """Closes its connections."""
         self._client.close()
 
-    def compute(self, x: Tensor) -> Tensor:
+    def compute(self, x: Tensor, question: Question) -> Tensor:
         """Answers in the order of the rows. The first failure ends the question, once nothing is under way."""
-        rows, stop, charge = x.detach().cpu().numpy(), threading.Event(), current_charge()
+        rows, stop, charge = x.detach().cpu().numpy(), threading.Event(), question.charge
         starts = range(0, len(rows), self._rows)
         requests = [self._pool.submit(self._ask, rows[i : i + self._rows], charge, stop) for i in starts]
         try:
@@ -104,10 +122,10 @@ class RemoteVictim(Victim):
 
     def _ask(self, x: np.ndarray, charge: Charge, stop: threading.Event) -> np.ndarray:
         def read(body: bytes) -> np.ndarray:
-            return conform(self._speech.decode(body), len(x), self.spec, x.dtype)
+            return conform(self._wire.decode(body), len(x), self.spec, x.dtype)
 
         try:
-            return self._client.post(self._speech.url, self._speech.encode(x), read, lambda: charge(len(x)), stop)
+            return self._client.post(self._wire.url, self._wire.encode(x), read, lambda: charge(len(x)), stop)
         except BaseException:
             stop.set()  # the other requests of this question are sent no more
             raise
