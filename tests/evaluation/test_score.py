@@ -51,9 +51,9 @@ def test_every_measure_by_hand(outputs: str, data: tuple[Tensor, Tensor]) -> Non
     error = np.abs(z - s).max() if outputs == "logits" else np.abs(p - q).max()
     assert result.max_error == pytest.approx(error, rel=1e-5)
     for rate, interval in ((result.fidelity, result.fidelity_interval), (result.accuracy, result.accuracy_interval)):
-        low, high = proportion_confint(round(rate * 1000), 1000, method="wilson")
+        low, high = proportion_confint(round(rate * 1000), 1000, method="beta")
         assert (interval.low, interval.high) == pytest.approx((low, high))
-        assert (interval.n, interval.method) == (1000, "wilson")
+        assert (interval.n, interval.method) == (1000, "clopper-pearson")
 
 
 def test_a_perfect_copy_is_perfect(data: tuple[Tensor, Tensor]) -> None:

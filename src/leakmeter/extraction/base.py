@@ -81,6 +81,8 @@ class Attack(BaseModel, ABC):
     """A black-box extraction: fields are hyper-parameters, `extract` calls `check` and `run` and measures the copy."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    reads_explanations: ClassVar[bool] = False
+    """Whether it makes something of explanations; only such an attack can say what showing them gives away."""
 
     certified: ClassVar[bool] = False
     """Whether its copies set out to be exact, so that a certificate is measured for them."""

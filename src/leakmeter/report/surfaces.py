@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from leakmeter.report.words import surface_words
-from leakmeter.results import Arm, AuditResult
+from leakmeter.results import Arm, AuditResult, CopyCost
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,15 @@ class Surface:
         """The attacker whose final copy agrees most."""
         return max(self.attackers, key=lambda arm: arm.fidelity, default=None)
 
-    def cheapest(self, fidelity: float) -> tuple[int, Arm] | None:
-        """The fewest queries after which an attacker's copy agreed that often; None: nobody got there."""
+    def cheapest(self, fidelity: float) -> tuple[CopyCost, Arm] | None:
+        """What a copy that agrees that often cost the cheapest attacker; None: nobody made one."""
         found = [
-            (cost.queries, arm)
+            (cost, arm)
             for arm in self.attackers
             for cost in arm.costs
-            if cost.fidelity == fidelity and cost.queries is not None
+            if cost.fidelity == fidelity and cost.cheapest is not None
         ]
-        return min(found, key=lambda each: each[0], default=None)
+        return min(found, key=lambda each: each[0].cheapest or 0, default=None)
 
 
 def surfaces(result: AuditResult) -> list[Surface]:

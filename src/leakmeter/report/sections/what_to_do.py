@@ -13,7 +13,7 @@ from leakmeter.report.sections.defenses import defense_effects
 from leakmeter.report.sections.detection import arm_detections, fired_words
 from leakmeter.report.sections.rate_limits import monthly, per_day
 from leakmeter.report.surfaces import Surface, surfaces
-from leakmeter.report.words import at_most, count, days, percent, span
+from leakmeter.report.words import count, days, percent, span
 from leakmeter.results import Arm, AuditResult, CellResult
 from leakmeter.verdict.arms import FIDELITIES
 from leakmeter.verdict.policy import rule
@@ -96,7 +96,7 @@ def _limit(result: AuditResult, bare: Sequence[Surface]) -> Iterator[Sequence[Pa
         yield keep, f" At {count(now)} queries a day {copy.what} takes {days(copy.queries / now)}."
     else:
         assumed = "" if result.plan.get("queries_per_day") else ", which stands in because the plan names no limit"
-        fewer = " Fewer queries may do, for the first point measured was that good already." if copy.bound else ""
+        fewer = " That is the fewest it may take; the next point measured was that good already." if copy.bound else ""
         yield (
             Strong(f"Allow one client at most {count(monthly(copy.queries))} queries a day."),
             f" The cheapest such copy, {copy.what} ({copy.by}, seeing {copy.view}), then takes a month instead of "
@@ -113,8 +113,9 @@ def _cheapest(result: AuditResult, bare: Sequence[Surface]) -> _Copy | None:
     for fidelity in _LEVELS:
         found = [each for each in (surface.cheapest(fidelity) for surface in bare) if each is not None]
         if found:
-            queries, arm = min(found, key=lambda each: each[0])
-            return _Copy(f"a {fidelity:.0%} copy", queries, arm.label, arm.view, at_most(arm, queries))
+            cost, arm = min(found, key=lambda each: each[0].cheapest or 0)
+            fewest = cost.made_low if cost.tries else cost.cheapest or 1
+            return _Copy(f"a {fidelity:.0%} copy", fewest, arm.label, arm.view, fewest < (cost.cheapest or 1))
     return None
 
 
