@@ -29,7 +29,7 @@ def test_a_limit_follows_from_the_cheapest_good_copy(make_audit):
     )
     (limit, again) = steps(result)
     assert limit.startswith(f"Allow one client at most {queries // 30} queries a day.")
-    assert f"a 90% copy (procedural, seeing logits), then takes a month instead of {round(queries / 500)} days" in limit
+    assert f"a 90% copy (procedural, seeing logits) takes a month instead of {round(queries / 500)} days" in limit
     assert "Honest clients who ask more have to wait" in limit
     assert again.startswith("Audit again")
 
@@ -69,7 +69,7 @@ def test_a_defense_is_advised_with_its_cost(full_audit):
     told = [step for step in steps(full_audit) if step.startswith("Put rounding:1 before the model.")]
     assert len(told) == 1
     assert "Honest users pay 0.1% accuracy and 3.0% of probability moved." in told[0]
-    assert "try /adaptive" in told[0]
+    assert "Attackers did not know of it: rounding:1/adaptive measures those who do." in told[0]
 
 
 def test_a_defense_that_leaves_the_labels_bare_is_not_advised(make_audit):
@@ -132,7 +132,7 @@ def test_a_model_that_can_be_read_off_needs_another_view(make_audit):
     bare = audit.verdict.model_copy(update={"arms": []})
     told = steps(audit.model_copy(update={"cells": cells, "verdict": bare}))
     assert told[0].startswith("Stop showing logits. exact read the model itself off 8,000 of such answers")
-    assert "the model itself (exact, seeing logits), then takes a month" in told[1]
+    assert "the model itself (exact, seeing logits) takes a month" in told[1]
 
 
 def test_nothing_measured_still_says_what_to_do(make_audit):

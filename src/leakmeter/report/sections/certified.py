@@ -31,7 +31,9 @@ def certified_chart(curve: Certified) -> Chart:
         for radius, accuracy in curve.points
     ]
     columns = ("Radius", Numeric("Certified accuracy"), Numeric("Inputs"), Numeric("Alpha"))
-    description = f"{curve.label}: " + "; ".join(f"{percent(accuracy)} at {radius:.3g}" for radius, accuracy in curve.points)
+    description = f"{curve.label}: " + "; ".join(
+        f"{percent(accuracy)} at {radius:.3g}" for radius, accuracy in curve.points
+    )
     title = f"Certified accuracy by radius, {curve.label}"
     return Chart(title, description, partial(_draw, curve), Table(title, columns, rows))
 

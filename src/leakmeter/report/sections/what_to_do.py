@@ -99,7 +99,7 @@ def _limit(result: AuditResult, bare: Sequence[Surface]) -> Iterator[Sequence[Pa
         fewer = " That is the fewest it may take; the next point measured was that good already." if copy.bound else ""
         yield (
             Strong(f"Allow one client at most {count(monthly(copy.queries))} queries a day."),
-            f" The cheapest such copy, {copy.what} ({copy.by}, seeing {copy.view}), then takes a month instead of "
+            f" Then {copy.what} ({copy.by}, seeing {copy.view}) takes a month instead of "
             f"{days(copy.queries / now)} at {count(now)} a day{assumed}.{fewer} Honest clients who ask more have to "
             "wait; an attacker with many accounts does not.",
         )
@@ -115,7 +115,8 @@ def _cheapest(result: AuditResult, bare: Sequence[Surface]) -> _Copy | None:
         if found:
             cost, arm = min(found, key=lambda each: each[0].cheapest or 0)
             fewest = cost.made_low if cost.tries else cost.cheapest or 1
-            return _Copy(f"a {fidelity:.0%} copy", fewest, arm.label, arm.view, fewest < (cost.cheapest or 1))
+            what = f"{'an' if fidelity == 0.8 else 'a'} {fidelity:.0%} copy"
+            return _Copy(what, fewest, arm.label, arm.view, fewest < (cost.cheapest or 1))
     return None
 
 
@@ -160,8 +161,10 @@ def _defend(defense: str, loss: float | None, distortion: float | None) -> tuple
     paid = [f"{percent(loss)} accuracy"] * (loss is not None)
     paid += [f"{percent(distortion)} of probability moved"] * (distortion is not None)
     cost = f"Honest users pay {' and '.join(paid)}." if paid else "What honest users pay was not measured."
-    unaware = " Measured against attackers who do not know of it: try /adaptive." if "/adaptive" not in defense else ""
-    return f"Put {defense} before the model.", cost + unaware
+    known = (
+        "" if "/adaptive" in defense else f" Attackers did not know of it: {defense}/adaptive measures those who do."
+    )
+    return f"Put {defense} before the model.", cost + known
 
 
 def _fall(before: Arm, after: Arm) -> str:
