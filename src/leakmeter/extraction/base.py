@@ -96,6 +96,7 @@ ATTACKS: Registry[type[Attack]] = Registry(
         "gradients": "leakmeter.extraction.gradients:Gradients",
         "exact": "leakmeter.extraction.exact.attack:Exact",
         "exact-values": "leakmeter.extraction.exact.attack:ExactValues",
+        "exact-tree": "leakmeter.extraction.exact_tree.attack:ExactTree",
     },
 )
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from leakmeter.data.columns import Columns
 from leakmeter.errors import UsageError
 
 Outputs = Literal["logits", "probs", "labels"]
@@ -29,6 +30,8 @@ class VictimSpec:
     """Columns of the output. One column is a single score, whose sign is the label."""
     outputs: Outputs
     dtype: torch.dtype = torch.float32
+    columns: Columns | None = None
+    """What each column of a table may hold; queries keep to it."""
 
     @property
     def features(self) -> int:
@@ -41,7 +44,9 @@ class VictimSpec:
         return None if self.low is None or self.high is None else self.high - self.low
 
     def clamp(self, x: Tensor) -> Tensor:
-        """The nearest point of the box."""
+        """The nearest point of the box; in a table the nearest one the columns admit."""
+        if self.columns is not None:
+            return self.columns.snap(x)
         if self.low is not None:
             x = torch.maximum(x, self.low.to(x))
         if self.high is not None:
@@ -49,7 +54,9 @@ class VictimSpec:
         return x
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
-        """Uniform points of the box; standard normal ones where it is open."""
+        """Uniform points of the box or over what the columns hold; standard normal ones where it is open."""
+        if self.columns is not None:
+            return self.columns.uniform(n, generator, self.dtype)
         shape = (n, *self.input_shape)
         if self.low is None or self.high is None:
             return self.clamp(torch.randn(shape, generator=generator, dtype=self.dtype))
@@ -71,7 +78,10 @@ class VictimSpec:
         if len(x) == 0:
             raise UsageError("expected at least one query, got none")
         x = x.detach().to(self.dtype)
-        self._check_values(x)
+        if self.columns is not None:
+            self.columns.check(x)
+        else:
+            self._check_values(x)
         return x
 
     def _check_values(self, x: Tensor) -> None:
