@@ -28,11 +28,11 @@ from _keep import keep
 from leakmeter.certificates import certify
 from leakmeter.certificates.sampling import Classifier
 from leakmeter.data.catalogue import load
-from leakmeter.studies.settings import Settings
-from leakmeter.studies.stn import fused, images, smoothed, votes
+from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.stn._networks import fused, images, smoothed, votes
 
 SIGMA, ALPHA, RADIUS = 0.5, 0.001, 0.5
-SETTINGS = Settings(Path("results"))
+SETTINGS = StudyOptions(Path("results"))
 
 
 def plain_loop(model: Classifier, x: torch.Tensor, n: int, batch: int = 1000) -> None:

@@ -29,7 +29,7 @@ from _keep import keep
 
 import leakmeter as lm
 from leakmeter.executors import make_executor
-from leakmeter.executors.job import Batch, Desk, Job
+from leakmeter.executors.job import Batch, Job
 from leakmeter.progress import SILENT
 from leakmeter.runs.run import Run
 
@@ -93,8 +93,15 @@ def there(content: dict[str, Any], workers: int) -> float:
     return watch.last - watch.first
 
 
-def nothing(common: str, text: str, desk: Desk) -> str:  # noqa: ARG001
-    return text
+class Idle:
+    """A worker that does nothing."""
+
+    def __init__(self, limits: object) -> None:
+        """Opens nothing."""
+
+    def run(self, text: str, folder: Path) -> str:  # noqa: ARG002
+        """Gives back what it was told."""
+        return text
 
 
 class Counter:
@@ -124,7 +131,7 @@ def trivial(jobs: int) -> None:
         run, counter, start = Run.enter(Path(folder) / "run", {}), Counter(), time.perf_counter()
         with run.held():
             coming = (Job(f"jobs/{i}", str(i)) for i in range(jobs))
-            make_executor("ray").run(Batch(nothing, "", run.path), coming, counter)
+            make_executor("ray").run(Batch(Idle, run.path), coming, counter)
     assert counter.done == jobs
     # Not getrusage, which begins with what the process that started this one had.
     peak = int(re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[0]) / 1024

@@ -20,13 +20,13 @@ import torch.nn.functional as F  # noqa: N812
 from _keep import keep
 from torch import nn
 
-from leakmeter.extraction.base import Job
+from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.dfme import Dfme, _Duel
 from leakmeter.extraction.memory import Memory
 from leakmeter.models import make_generator, make_model
 from leakmeter.models.generators.dfme import DfmeGenerator
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.studies.procedural import LENET_DFME
+from leakmeter.studies.ours.procedural import LENET_DFME
 from leakmeter.victims.load import load_victim
 
 SETTINGS = {"published": {}, "lenet": LENET_DFME, "lenet without replays": LENET_DFME | {"replays": 0}}
@@ -112,7 +112,7 @@ def measure(attack: Dfme, model: str, shape: tuple[int, ...], least: float) -> d
     victim, *students = (make_model(model, shape, 10, seed=seed) for seed in range(3))
     plain = PlainPort(attack, victim, students[0], PlainGenerator(shape, width=attack.width))
     oracle = Oracle(load_victim(victim, input_shape=shape, low=0.0, high=1.0, classes=10, outputs="logits"))
-    job = Job(0, torch.device("cpu"), stops=(10**9,))
+    job = AttackJob(0, torch.device("cpu"), stops=(10**9,))
     ours = _Duel(attack, students[1].train(), make_generator("dfme", shape, width=attack.width), oracle, job)
     pairs: list[tuple[float, float]] = []
     while len(pairs) < 4 or sum(map(sum, pairs)) < least:

@@ -27,8 +27,9 @@ import leakmeter as lm
 from leakmeter.data.catalogue import load
 from leakmeter.errors import UsageError
 from leakmeter.extraction.exact.certificate import aligned
-from leakmeter.studies.exact_queries import D, random_network, run_exact
-from leakmeter.training.loop import Recipe, fit, private_randomness
+from leakmeter.seeds import private_randomness
+from leakmeter.studies.ours.exact_queries import D, exactness, random_network, run_exact
+from leakmeter.training.loop import Recipe, fit
 
 Rows = list[dict[str, Any]]
 _ART_SECONDS = 300
@@ -167,6 +168,7 @@ def _measured(
         "max_error": score.max_error,
         "aligned": int((match >= 0).sum()),
         **copy.notes,
+        **exactness(copy.findings),
     }
 
 

@@ -33,8 +33,8 @@ from torch import Tensor
 from leakmeter.oracle.ledger import Ledger
 from leakmeter.oracle.log import AnswerLog
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.victims.http.protocol import tensor
 from leakmeter.victims.load import load_victim
+from leakmeter.victims.remote.protocol import tensor
 
 TARGET = 0.8
 ROWS, THREADS = 64, 4  # what a remote victim does unless told otherwise

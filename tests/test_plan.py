@@ -16,12 +16,12 @@ BASE = {"victim": {"source": "shop:net"}, "attacks": [{"name": "surrogate"}]}
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"budgets": 5}, r"unknown key 'budgets'; did you mean 'budget'\?"),
+        ({"budgets": 5}, r"has no key 'budgets'; did you mean 'budget'\?"),
         (
             {"victim": {"source": "a:b", "input_shap": [1]}},
-            r"unknown key 'victim.input_shap'; did you mean 'input_shape'",
+            r"has no key 'victim.input_shap'; did you mean 'input_shape'",
         ),
-        ({"policy": {"max_fidelty": {}}}, r"unknown key 'policy.max_fidelty'; did you mean 'max_fidelity'"),
+        ({"policy": {"max_fidelty": {}}}, r"has no key 'policy.max_fidelty'; did you mean 'max_fidelity'"),
         ({"budget": 0}, r"'budget'.*greater than or equal to 1"),
         ({"budget": 10, "stops": [20]}, r"stops between 1 and the budget of 10, got 20"),
         ({"views": ["prob"]}, r"unknown view 'prob'; did you mean 'probs'"),

@@ -53,3 +53,33 @@ def test_every_registered_attack_and_model_can_be_loaded() -> None:
 
 def test_nothing_near_says_nothing() -> None:
     assert did_you_mean("qqqq", ["labels"]) == ""
+
+
+class Entry:
+    def __init__(self, name: str, value: str) -> None:
+        self.name, self.value = name, value
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, *entries: Entry) -> Registry[type]:
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries if group == "leakmeter.shapes" else ())
+    return Registry("shape", {"fraction": "fractions:Fraction"}, group="leakmeter.shapes")
+
+
+def test_an_installed_package_adds_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    from decimal import Decimal
+
+    registry = installed(monkeypatch, Entry("decimal", "decimal:Decimal"))
+    assert list(registry) == ["fraction", "decimal"]
+    assert registry["decimal"] is Decimal
+
+
+def test_a_package_that_cannot_be_imported_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = installed(monkeypatch, Entry("broken", "no_such_module_x:Thing"))
+    with pytest.raises(UsageError, match=r"the shape 'broken' cannot be loaded from no_such_module_x:Thing: No module"):
+        registry["broken"]
+
+
+def test_a_package_cannot_take_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = installed(monkeypatch, Entry("fraction", "other:Fraction"))
+    with pytest.raises(UsageError, match="the shape 'fraction' exists already, and other:Fraction takes its name"):
+        registry["fraction"]

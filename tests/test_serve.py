@@ -137,7 +137,7 @@ def test_a_key_is_wanted_and_the_rate_is_kept(monkeypatch) -> None:
 
 def test_a_model_that_fails_is_the_servers_fault() -> None:
     victim = local()
-    victim.compute = lambda x: NET(x) * float("nan")  # type: ignore[method-assign]
+    victim.compute = lambda x, _: NET(x) * float("nan")  # type: ignore[method-assign]
     with serving(victim) as address:
         remote = load_victim(address, remote={"retries": 0})
         with pytest.raises(VictimError, match=r"answered 500.*NaN or infinity"):

@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from leakmeter._audit.flow import audit as audit
     from leakmeter.certificates.smoothing import certify as certify
     from leakmeter.errors import BudgetExhausted as BudgetExhausted
     from leakmeter.errors import LeakmeterError as LeakmeterError
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from leakmeter.evaluation.score import score as score
     from leakmeter.evasion.base import evade as evade
     from leakmeter.extraction.base import extract as extract
-    from leakmeter.flow import audit as audit
     from leakmeter.oracle.oracle import Oracle as Oracle
     from leakmeter.training.train import train as train
     from leakmeter.victims.load import load_victim as load_victim
@@ -22,7 +22,7 @@ __version__ = "0.1.0"
 
 # Imported on first use: `leakmeter --help` must not wait for torch.
 _PLACES = {
-    "audit": "leakmeter.flow",
+    "audit": "leakmeter._audit.flow",
     "certify": "leakmeter.certificates.smoothing",
     "BudgetExhausted": "leakmeter.errors",
     "LeakmeterError": "leakmeter.errors",

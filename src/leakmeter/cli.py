@@ -5,13 +5,15 @@ Exit codes: 0 pass, 1 internal error, 2 usage or config, 3 policy exceeded, 4 in
 
 from __future__ import annotations
 
+import functools
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from leakmeter import __version__
-from leakmeter.commands import audit, certify, data, evade, init, runs, serve, study, train
+from leakmeter.commands import audit, certify, data, evade, init, options, runs, serve, study, train
 from leakmeter.errors import LeakmeterError
 
 app = typer.Typer(
@@ -23,24 +25,47 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (
-    audit.demo,
-    audit.audit,
-    audit.extract,
-    evade.evade,
-    certify.certify,
-    train.train,
-    serve.serve,
-    study.study,
-    runs.report,
-    runs.compare,
-    init.init,
-):
-    app.command()(command)
-app.command("ls")(runs.list_runs)
 data_app = typer.Typer(help="Datasets: what is here, and how to get the rest.", no_args_is_help=True)
-data_app.command("ls")(data.data_ls)
-data_app.command("fetch")(data.data_fetch)
+
+
+def _guarded(command: Callable[..., int | None]) -> Callable[..., None]:
+    """The last line of defence: a command ends with the code it returns, and whatever else ends it is an error.
+
+    A victim's code runs in this process, and must not end it with a code that looks like a pass.
+    """
+
+    @functools.wraps(command)
+    def run(**flags: Any) -> None:
+        try:
+            code = command(**flags)
+        except (SystemExit, GeneratorExit, typer.Exit) as error:
+            raise LeakmeterError(
+                f"{type(error).__name__} ended the command before it was done: nothing was decided; look into the "
+                "code of the victim"
+            ) from error
+        raise typer.Exit(code or 0)
+
+    return run
+
+
+_COMMANDS: dict[str, Callable[..., int | None]] = {
+    "demo": audit.demo,
+    "audit": audit.audit,
+    "extract": audit.extract,
+    "evade": evade.evade,
+    "certify": certify.certify,
+    "train": train.train,
+    "serve": serve.serve,
+    "study": study.study,
+    "report": runs.report,
+    "compare": runs.compare,
+    "init": init.init,
+    "ls": runs.list_runs,
+}
+for _name, _command in _COMMANDS.items():
+    app.command(_name)(_guarded(options.spread(_command)))
+data_app.command("ls")(_guarded(options.spread(data.data_ls)))
+data_app.command("fetch")(_guarded(options.spread(data.data_fetch)))
 app.add_typer(data_app, name="data")
 
 

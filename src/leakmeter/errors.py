@@ -46,3 +46,8 @@ def missing_extra(package: str, extra: str) -> UsageError:
     return UsageError(
         f"this needs the package {package}, which is not installed; run: pip install 'leakmeter[{extra}]'"
     )
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message: enough for one sentence."""
+    return (str(error).strip().splitlines() or ["no message"])[0]

@@ -8,20 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from leakmeter.errors import UsageError
-from leakmeter.registry import did_you_mean
-from leakmeter.victims.http.settings import RemoteSettings
+from leakmeter.settings import Settings, checked
+from leakmeter.victims.remote.settings import RemoteSettings
 
 
-class Section(BaseModel):
-    """Frozen, and nothing unknown."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class VictimPlan(Section):
+class VictimPlan(Settings):
     """The model, and what cannot be read off it."""
 
     source: str
@@ -44,7 +38,7 @@ class VictimPlan(Section):
         return given
 
 
-class DataPlan(Section):
+class DataPlan(Settings):
     """Test data, seen by the owner's scoring only."""
 
     name: str
@@ -77,7 +71,7 @@ class AttackPlan(BaseModel):
         return self
 
 
-class PricePlan(Section):
+class PricePlan(Settings):
     """What the API charges a query, and more for an explanation."""
 
     query: float = Field(default=0.0, ge=0)
@@ -85,28 +79,28 @@ class PricePlan(Section):
     currency: str = "USD"
 
 
-class FidelityLimit(Section):
+class FidelityLimit(Settings):
     """No attacker may reach more than `value` fidelity with `queries` queries."""
 
     queries: int = Field(ge=1)
     value: float = Field(gt=0, le=1)
 
 
-class CostFloor(Section):
+class CostFloor(Settings):
     """A copy of that fidelity must cost at least so many queries."""
 
     fidelity: float = Field(gt=0, le=1)
     queries: int = Field(ge=1)
 
 
-class Policy(Section):
+class Policy(Settings):
     """What the owner will not accept; an empty policy accepts everything."""
 
     max_fidelity: FidelityLimit | None = None
     min_copy_cost: CostFloor | None = None
 
 
-class TransferPlan(Section):
+class TransferPlan(Settings):
     """What to try with the copy: adversarial examples made on it, measured on the victim."""
 
     attack: str = "pgd"
@@ -117,7 +111,7 @@ class TransferPlan(Section):
     """Test inputs to try."""
 
 
-class CertifyPlan(Section):
+class CertifyPlan(Settings):
     """Certified accuracy of the model behind Gaussian smoothing; for models trained with such noise."""
 
     sigma: float = Field(default=0.5, gt=0)
@@ -129,7 +123,7 @@ class CertifyPlan(Section):
     """Test inputs to certify."""
 
 
-class Cell(Section):
+class Cell(Settings):
     """One attack under one view and defense with one seed: the unit that runs, resumes and fails on its own."""
 
     id: str
@@ -152,7 +146,7 @@ class Cell(Section):
         return self.model_dump(exclude={"stops", "transfer", "utility", "detectors"})
 
 
-class Plan(Section):
+class Plan(Settings):
     """A whole audit."""
 
     name: str = "audit"
@@ -252,10 +246,7 @@ class Plan(Section):
 
 def make_plan(content: dict[str, Any]) -> Plan:
     """A checked plan, or one sentence about the first thing wrong with it."""
-    try:
-        return Plan.model_validate(content)
-    except ValidationError as error:
-        raise UsageError(_explain(error)) from error
+    return checked(Plan, content, "the plan", "key")
 
 
 def read_plan(path: Path) -> dict[str, Any]:
@@ -268,26 +259,3 @@ def read_plan(path: Path) -> dict[str, Any]:
         raise UsageError(f"cannot read the plan {path}: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"the plan {path} is not TOML: {error}") from error
-
-
-def _explain(error: ValidationError) -> str:
-    first = error.errors()[0]
-    place = [str(part) for part in first["loc"]]
-    if first["type"] == "extra_forbidden":
-        return f"the plan has an unknown key '{'.'.join(place)}'{did_you_mean(place[-1], _keys(place[:-1]))}"
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "missing":
-        return f"the plan lacks '{'.'.join(place)}'"
-    return f"the plan's '{'.'.join(place)}': {message}" if place else f"the plan: {message}"
-
-
-def _keys(place: list[str]) -> list[str]:
-    """The known keys of the section at `place`."""
-    model: Any = Plan
-    for part in place:
-        field = model.model_fields.get(part)
-        kinds = [] if field is None else [field.annotation, *getattr(field.annotation, "__args__", ())]
-        model = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
-        if model is None:
-            return []
-    return list(model.model_fields)

@@ -1,4 +1,8 @@
-"""Names to things, loaded only when asked for: `"dfme" -> "leakmeter.extraction.dfme:Dfme"`."""
+"""Names to things, loaded only when asked for: `"dfme" -> "leakmeter.extraction.dfme:Dfme"`.
+
+An installed package adds names by entry points of the registry's group (`leakmeter.attacks`, `leakmeter.defenses`, …);
+they are known wherever the package is installed: in a plan, on the command line, on every machine of a cluster.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import importlib
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar, cast
 
-from leakmeter.errors import UsageError
+from leakmeter.errors import UsageError, first_line
 
 T = TypeVar("T")
 
@@ -19,11 +23,18 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 class Registry(Generic[T]):
-    """A fixed set of names, each a `"module:attribute"` imported on first use."""
+    """Names, each a `"module:attribute"` imported on first use.
 
-    def __init__(self, kind: str, places: dict[str, str]) -> None:
+    Args:
+        kind: what a name stands for, in error messages.
+        places: the names this package brings.
+        group: the entry-point group in which other packages add theirs; None: nobody does.
+    """
+
+    def __init__(self, kind: str, places: dict[str, str], group: str | None = None) -> None:
         self.kind = kind
-        self._places = dict(places)
+        self._own, self._group = dict(places), group
+        self._found: dict[str, str] | None = None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -35,11 +46,33 @@ class Registry(Generic[T]):
         if name not in self._places:
             known = ", ".join(self._places)
             raise UsageError(f"unknown {self.kind} '{name}'{did_you_mean(name, self._places)} (known: {known})")
-        module, _, attribute = self._places[name].partition(":")
-        return cast(T, getattr(importlib.import_module(module), attribute))
+        place = self._places[name]
+        module, _, attribute = place.partition(":")
+        try:
+            return cast(T, getattr(importlib.import_module(module), attribute))
+        except (ImportError, AttributeError) as error:
+            if name in self._own:
+                raise
+            raise UsageError(f"the {self.kind} '{name}' cannot be loaded from {place}: {first_line(error)}") from error
 
     def add(self, name: str, place: str) -> None:
-        """Registers a name from outside the package; taking a name already in use is an error."""
+        """Registers a name in this process; taking a name already in use is an error."""
         if name in self._places:
             raise UsageError(f"the {self.kind} '{name}' exists already; choose another name")
-        self._places[name] = place
+        self._own[name] = place
+
+    @property
+    def _places(self) -> dict[str, str]:
+        if self._found is None:
+            self._found = {} if self._group is None else _installed(self._group)
+            taken = sorted(self._found.keys() & self._own.keys())
+            if taken:
+                place = self._found[taken[0]]
+                raise UsageError(f"the {self.kind} '{taken[0]}' exists already, and {place} takes its name; rename it")
+        return self._own | self._found
+
+
+def _installed(group: str) -> dict[str, str]:
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry.value for entry in entry_points(group=group)}

@@ -5,24 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.intervals import Interval
 from leakmeter.evaluation.score import Score
-from leakmeter.evasion.transfer import Transfer
+from leakmeter.evaluation.transfer import Transfer
 from leakmeter.extraction.base import CurvePoint
+from leakmeter.extraction.findings import Findings
+from leakmeter.settings import Settings, explain
 
-SCHEMA_VERSION = 1
-
-
-class Strict(BaseModel):
-    """Frozen, and nothing unknown."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+SCHEMA_VERSION = 2
+"""2: cells have findings; those of version 1 have none."""
 
 
-class Spending(Strict):
+class Spending(Settings):
     """What a cell cost, by account."""
 
     queries: int
@@ -34,7 +31,7 @@ class Spending(Strict):
     money: float | None = None
 
 
-class Certified(Strict):
+class Certified(Settings):
     """Accuracy of the smoothed model that no perturbation within a radius can lower."""
 
     label: str
@@ -47,7 +44,7 @@ class Certified(Strict):
     """Radius, certified accuracy."""
 
 
-class CellResult(Strict):
+class CellResult(Settings):
     """One attack under one view and defense with one seed."""
 
     id: str
@@ -62,6 +59,8 @@ class CellResult(Strict):
     status: Literal["done", "failed", "skipped"]
     error: str = ""
     curve: list[CurvePoint] = Field(default_factory=list)
+    findings: Findings | None = None
+    """What the attack found: of a cell's facts the verdict reads these, never the notes."""
     untrained: Score | None = None
     """The control every cell carries: a substitute that learned nothing."""
     repeatable: bool | None = None
@@ -80,7 +79,7 @@ class CellResult(Strict):
         return self.curve[-1] if self.curve else None
 
 
-class VictimFacts(Strict):
+class VictimFacts(Settings):
     """What the report says about the model."""
 
     name: str
@@ -94,7 +93,7 @@ class VictimFacts(Strict):
     """Who allowed the audit of a model on another machine."""
 
 
-class CopyCost(Strict):
+class CopyCost(Settings):
     """Queries to reach a fidelity; None: not reached within the budget."""
 
     fidelity: float
@@ -104,7 +103,7 @@ class CopyCost(Strict):
     high: int | None
 
 
-class Arm(Strict):
+class Arm(Settings):
     """All seeds of one attack under one view and defense."""
 
     attack: str
@@ -122,7 +121,7 @@ class Arm(Strict):
     costs: list[CopyCost]
 
 
-class Check(Strict):
+class Check(Settings):
     """A soundness check of the audit itself."""
 
     name: str
@@ -134,7 +133,7 @@ class Check(Strict):
     """What a failure says about the numbers."""
 
 
-class Ruling(Strict):
+class Ruling(Settings):
     """One line of the policy, decided."""
 
     rule: str
@@ -142,7 +141,7 @@ class Ruling(Strict):
     message: str
 
 
-class Verdict(Strict):
+class Verdict(Settings):
     """The answer, in plain words first."""
 
     outcome: Literal["pass", "exceeded", "undecided"]
@@ -153,10 +152,10 @@ class Verdict(Strict):
     checks: list[Check]
 
 
-class AuditResult(Strict):
+class AuditResult(Settings):
     """Everything an audit found. `results.json` is this, and nothing else."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
     created: str
     plan: dict[str, Any]
     environment: dict[str, Any]
@@ -176,14 +175,9 @@ class AuditResult(Strict):
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"cannot read {path}: {error}") from error
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the file"
-            raise UsageError(f"{path} is not a result of schema {SCHEMA_VERSION}: {place}: {first['msg']}") from error
-
-    def _repr_html_(self) -> str:
-        from leakmeter.report.html import summary_html
-
-        return summary_html(self)
+            raise UsageError(
+                explain(error, cls, f"{path}, which should be of schema {SCHEMA_VERSION},", "key")
+            ) from error
 
     @property
     def exit_code(self) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -16,3 +18,13 @@ def derive(seed: int, *names: str | int) -> int:
 def stream(seed: int, *names: str | int, device: torch.device | str = "cpu") -> torch.Generator:
     """A fresh generator for that stream."""
     return torch.Generator(device=device).manual_seed(derive(seed, *names))
+
+
+@contextmanager
+def private_randomness(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
+    """Seeds torch's global generators (dropout draws from them) and puts them back afterwards."""
+    device = torch.device(device)
+    cuda = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=cuda):
+        torch.manual_seed(derive(seed, "global"))
+        yield

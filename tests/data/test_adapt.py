@@ -5,8 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leakmeter.data.adapt import adapt
-from leakmeter.data.dataset import Dataset
+from leakmeter.data.dataset import Dataset, adapt
 from leakmeter.errors import UsageError
 
 

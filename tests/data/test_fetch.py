@@ -113,7 +113,7 @@ def test_what_is_right_stays_and_what_is_wrong_is_replaced(server, monkeypatch, 
     progress = Recorder()
     folder = again(progress=progress)
     assert len(server.asked) == 1
-    assert "already there" in progress.lines[0]
+    assert progress.total is None
     (folder / "images.gz").write_bytes(b"wrong")
     again()
     assert (folder / "images.gz").read_bytes() == b"right"
@@ -128,7 +128,7 @@ def test_without_a_folder_it_goes_where_it_will_be_looked_for(server, monkeypatc
 def test_a_wrong_checksum_leaves_nothing_behind(server, monkeypatch, tmp_path):
     publish(server, monkeypatch, "images.gz", b"right")
     (server.root / "images.gz").write_bytes(b"wrong!")
-    words = f"expected sha256:{hashlib.sha256(b'right').hexdigest()} .* got sha256:.* \\(6 bytes\\)"
+    words = f"expected sha256:{hashlib.sha256(b'right').hexdigest()} .* got another file"
     with pytest.raises(UsageError, match=words):
         fetch("mnist", data_dir=tmp_path / "data", base_url=server.url)
     assert visible(tmp_path / "data") == set()
@@ -144,7 +144,7 @@ def test_an_answer_cut_short_leaves_nothing_behind(server, monkeypatch, tmp_path
 def test_a_missing_file_and_a_missing_server_are_named(server, monkeypatch, tmp_path):
     publish(server, monkeypatch, "images.gz", b"right")
     (server.root / "images.gz").unlink()
-    with pytest.raises(UsageError, match=r"cannot fetch http://127.*images.gz: HTTP Error 404"):
+    with pytest.raises(UsageError, match=r"cannot fetch http://127.*images.gz: 404 Client Error"):
         fetch("mnist", data_dir=tmp_path, base_url=server.url)
     with pytest.raises(UsageError, match=r"cannot fetch http://127.0.0.1:1/images.gz: .*refused"):
         fetch("mnist", data_dir=tmp_path, base_url="http://127.0.0.1:1")

@@ -8,8 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from leakmeter.box import Box
+from leakmeter.victims.function import FunctionVictim
 from leakmeter.victims.spec import Outputs, VictimSpec
-from leakmeter.victims.victim import FunctionVictim, Victim
+from leakmeter.victims.victim import Victim
 
 CLASSES = 5
 
@@ -19,7 +21,7 @@ Echo = Callable[..., Victim]
 @pytest.fixture
 def echo() -> Echo:
     def make(outputs: Outputs = "probs", classes: int = CLASSES) -> Victim:
-        spec = VictimSpec("echo", (classes,), None, None, classes, outputs)
+        spec = VictimSpec("echo", (classes,), Box(None, None), classes, outputs)
         return FunctionVictim(lambda x: x.argmax(1) if outputs == "labels" else x, spec)
 
     return make

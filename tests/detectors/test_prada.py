@@ -118,6 +118,11 @@ def test_text() -> None:
     assert isinstance(make_detector("prada:0.95"), Prada)
     with pytest.raises(UsageError, match=r"unknown detector 'parda'; did you mean 'prada'"):
         make_detector("parda")
-    for text in ("prada:high", "prada:2", "prada:"):
-        with pytest.raises(UsageError, match="between 0 and 1"):
+    for text, sentence in {
+        "prada:high": "expected numbers in 'prada:high', got 'high'",
+        "prada:2": "between 0 and 1, got 2",
+        "prada:": "expected numbers in 'prada:', got ''",
+        "prada:1,2": "expected the detector prada:DELTA, got 'prada:1,2'",
+    }.items():
+        with pytest.raises(UsageError, match=sentence):
             make_detector(text)

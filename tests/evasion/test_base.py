@@ -124,7 +124,7 @@ def test_an_attacks_own_claim_is_not_believed(trained, digits, monkeypatch):
         def run(self, problem: Problem[Any]) -> Candidates:
             return Candidates(problem.x + 3e-8 + 5 * torch.rand_like(problem.x))
 
-    monkeypatch.setitem(ATTACKS._places, "liar", "unused")
+    monkeypatch.setitem(ATTACKS._own, "liar", "unused")
     monkeypatch.setattr(type(ATTACKS), "__getitem__", lambda self, name: Liar)
     found = evade("liar", trained, x, y, norm="linf", eps=0.01)
     assert found.examples.max() <= 1
@@ -173,17 +173,17 @@ def test_going_on_after_success_widens_the_margin(trained, digits):
         ({"eps": -0.1}, "eps of at least 0"),
         ({"eps": float("nan")}, "eps of at least 0"),
         ({"step": 3}, "did you mean 'steps'"),
-        ({"steps": 0}, "option 'steps' of pgd"),
+        ({"steps": 0}, "pgd: 'steps'"),
         ({"eot": 0}, "at least 1"),
         ({"model": len}, "torch module or an Oracle"),
         ({"x": torch.zeros(2, 1, 8, 8, dtype=torch.long)}, "floating-point"),
-        ({"x": torch.full((2, 1, 8, 8), 255.0)}, "inside the box"),
+        ({"x": torch.full((2, 1, 8, 8), 255.0)}, "of at most 1, got 255"),
         ({"x": torch.full((2, 1, 8, 8), torch.nan)}, "finite"),
         ({"x": torch.zeros(0, 1, 8, 8), "y": torch.zeros(0).long()}, "n above 0"),
         ({"y": torch.zeros(3).long()}, "n labels"),
         ({"y": torch.tensor([0.0, 1.0])}, "whole numbers"),
         ({"y": torch.tensor([0, 10])}, "from 0 to 9"),
-        ({"low": 1.0, "high": 0.0}, "low < high"),
+        ({"low": 1.0, "high": 0.0}, "low below high"),
         ({"target": 12}, "from 0 to 9"),
         ({"target": 0}, "other than the true classes"),
         ({"target": "third"}, "'second'"),

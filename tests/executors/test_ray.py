@@ -3,34 +3,43 @@
 import os
 import signal
 import sys
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from leakmeter.errors import BudgetExhausted, UsageError
-from leakmeter.executors.job import Batch, Desk, Job
-from leakmeter.oracle.leases import Lease, Leases, Superseded
+from leakmeter.executors.job import Batch, Job
+from leakmeter.oracle.limits import Attempt, LimitsFile, Superseded
+from leakmeter.progress import SILENT
 from leakmeter.runs.run import Run
 
 pytest.importorskip("ray")
 
 
-def work(common: str, text: str, desk: Desk) -> str:
-    """Does as it is told; counts in its folder how often it was begun. `common` is a folder that all workers see."""
-    own = desk.folder / "jobs" / text
-    own.mkdir(parents=True, exist_ok=True)
-    begun = len(list(own.glob("begun*")))
-    (own / f"begun{begun}").touch()
-    if text == "fail":
-        raise ValueError("no luck")
-    if text == "usage":
-        raise UsageError("there is no such model; give another")
-    died = Path(common) / text
-    if text == "die" or (text == "die-once" and not died.exists()):
-        died.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return f"{text} begun {begun + 1}, {(desk.folder / 'needed').read_text()}"
+class Obedient:
+    """Does as it is told; counts in its folder how often it was begun."""
+
+    def __init__(self, seen: Path, limits) -> None:
+        self.seen = seen  # a folder that all workers see
+
+    def run(self, text: str, folder: Path) -> str:
+        own = folder / "jobs" / text
+        own.mkdir(parents=True, exist_ok=True)
+        begun = len(list(own.glob("begun*")))
+        (own / f"begun{begun}").touch()
+        if text == "fail":
+            raise ValueError("no luck")
+        if text == "usage":
+            raise UsageError("there is no such model; give another")
+        if text == "quit":
+            sys.exit(0)
+        died = self.seen / text
+        if text == "die" or (text == "die-once" and not died.exists()):
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return f"{text} begun {begun + 1}, {(folder / 'needed').read_text()}"
 
 
 class Notes:
@@ -74,17 +83,18 @@ def execute(run: Run, texts, **batch) -> Notes:
 
     notes = Notes()
     jobs = (Job(f"jobs/{text}", text) for text in texts)
-    RayExecutor().run(Batch(work, str(run.path.parent), run.path, needs=("needed",), **batch), jobs, notes)
+    RayExecutor().run(Batch(partial(Obedient, run.path.parent), run.path, needs=("needed",), **batch), jobs, notes)
     return notes
 
 
 def test_every_job_comes_back_done_or_with_why_not(run: Run, monkeypatch) -> None:
     monkeypatch.setattr("leakmeter.executors.ray.TRIES", 2)
-    texts = ["a", "die-once", "fail", "die", *map(str, range(8))]
+    texts = ["a", "die-once", "fail", "quit", "die", *map(str, range(8))]
     with run.held():
         notes = execute(run, texts, at_once=3)
     assert notes.most <= 3
-    assert notes.failures.keys() == {"fail", "die"}
+    assert notes.failures.keys() == {"fail", "quit", "die"}
+    assert "SystemExit" in notes.failures["quit"]
     assert notes.failures["fail"] == "ValueError: no luck"
     assert "its worker died 2 times" in notes.failures["die"]
     assert notes.results.pop("die-once") == "die-once begun 2, data"
@@ -94,7 +104,7 @@ def test_every_job_comes_back_done_or_with_why_not(run: Run, monkeypatch) -> Non
 def test_folders_come_back_from_where_they_are_not_shared(run: Run) -> None:
     notes = execute(run, ["a", "die-once", "fail"])  # a folder that nobody holds is not the one the driver sees
     assert (notes.failures, notes.interruptions) == ({"fail": "ValueError: no luck"}, ["die-once"])
-    # What a dead worker did since its last parcel, here all, is lost.
+    # What a dead worker did since its last snapshot, here all, is lost.
     assert notes.results == {text: f"{text} begun 1, data" for text in ("a", "die-once")}
     for text in "a", "die-once", "fail":
         assert (run.path / "jobs" / text / "begun0").exists()
@@ -127,7 +137,7 @@ def test_jobs_are_taken_as_there_is_room(run: Run) -> None:
     notes = Impatient()
     with run.held():
         jobs = (Job(f"jobs/{text}", text) for text in texts())
-        RayExecutor().run(Batch(work, str(run.path.parent), run.path), jobs, notes)
+        RayExecutor().run(Batch(partial(Obedient, run.path.parent), run.path), jobs, notes)
     assert len(notes.results) == 60
     assert notes.ahead <= 8
 
@@ -138,11 +148,11 @@ def test_a_job_too_large_for_every_machine_is_refused(run: Run) -> None:
 
 
 def test_leases_over_the_cluster(run: Run) -> None:
-    from leakmeter.executors.ray_lessor import keep
+    from leakmeter.executors.ray_worker import share_limits
 
-    Leases(run.path / "leases", total=100, rps=50).close()
-    lessor = keep(run.path / "leases")
-    old, new = Lease(lessor, "cell"), Lease(lessor, "cell")
+    LimitsFile(run.path / "leases", total=100, rps=50).close()
+    limits = share_limits(run.path / "leases")
+    old, new = Attempt(limits, "cell"), Attempt(limits, "cell")
     new.take("attack", 60)
     with pytest.raises(BudgetExhausted) as refused:
         new.take("attack", 50)
@@ -150,22 +160,19 @@ def test_leases_over_the_cluster(run: Run) -> None:
     with pytest.raises(Superseded):
         old.take("attack", 1)
     assert new.taken() == {"attack": 60}
-    lessor.hold(5)
-    slot = lessor.slot()
+    limits.hold(5)
+    slot = limits.slot()
     assert slot.delay > 3
-    assert lessor.stands(slot)
+    assert limits.stands(slot)
 
 
 def test_certify_on_ray_counts_what_one_process_counts(shop: Path, cluster) -> None:
-    from leakmeter.certificates.command import certify_to_run
+    from leakmeter.commands.certify import certify_in
 
     plan = {"victim": {"source": "net.py:Net"}, "data": {"name": "digits", "limit": 25}}
-    asked = {"sigma": 0.5, "n": 100}
-    here = certify_to_run(plan, asked, shop / "here", None)
-    there = certify_to_run(plan, asked, shop / "there", None, executor="ray")
-    assert here[:-1] == there[:-1]
-    one, two = ((Path(lines[-1]) / "counts").read_bytes() for lines in (here, there))
-    assert one == two
+    content = {"plan": plan, "asked": {"sigma": 0.5, "n": 100}}
+    assert certify_in(shop / "here", content, None, SILENT) == certify_in(shop / "there", content, "ray", SILENT)
+    assert (shop / "here" / "counts").read_bytes() == (shop / "there" / "counts").read_bytes()
 
 
 def test_without_the_package_one_sentence_says_how_to_get_it(monkeypatch) -> None:

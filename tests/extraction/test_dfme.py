@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from leakmeter.extraction.base import Job, extract
+from leakmeter.extraction.base import AttackJob, extract
 from leakmeter.extraction.dfme import Dfme, forward_difference, kl_rows, l1_rows
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
-from leakmeter.studies.dfme_gradients import gradient_norms, softmax_jacobian
+from leakmeter.studies.dfme.gradients import gradient_norms, softmax_jacobian
 from leakmeter.victims.load import load_victim
 
 SMALL = {"batch": 8, "width": 4, "student": "linear"}
@@ -115,7 +115,7 @@ def test_a_turn_asks_once_for_each_gradient_and_once_for_all_student_batches(mon
     oracle, sizes = make_oracle(attack.turn), []
     query = oracle.query
     monkeypatch.setattr(oracle, "query", lambda x: sizes.append(len(x)) or query(x))
-    attack.run(oracle, Job(0, torch.device("cpu"), stops=(attack.turn,)))
+    attack.run(oracle, AttackJob(0, torch.device("cpu"), stops=(attack.turn,)))
     assert sizes == [8 * 4, 8 * 4, 8 * 4]
 
 
@@ -124,7 +124,7 @@ def test_student_batches_are_normalised_one_by_one_as_published(monkeypatch: pyt
     oracle, asked = make_oracle(attack.turn), []
     query = oracle.query
     monkeypatch.setattr(oracle, "query", lambda x: asked.append(x) or query(x))
-    attack.run(oracle, Job(0, torch.device("cpu"), stops=(attack.turn,)))
+    attack.run(oracle, AttackJob(0, torch.device("cpu"), stops=(attack.turn,)))
     for batch in asked[0].atanh().split(attack.batch):  # in [-1, 1] an image is the tanh of what the last norm gives
         assert batch.mean() == pytest.approx(0, abs=1e-4)
 

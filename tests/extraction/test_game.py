@@ -8,7 +8,6 @@ from torch import nn
 
 from leakmeter.errors import UsageError, VictimError
 from leakmeter.extraction.base import extract
-from leakmeter.extraction.game import class_entropy
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.runs.run import Run
 from leakmeter.victims.load import load_victim
@@ -43,15 +42,16 @@ class FragileNet(nn.Sequential):
 def attack(name: str, net: FragileNet, run: Run) -> tuple[list[torch.Tensor], Oracle, dict]:
     victim = load_victim(net, input_shape=(1, 8, 8), low=0.0, high=1.0, classes=3, outputs="logits")
     oracle = Oracle(victim, view="probs", ledger=run.ledger(BUDGET), log=run.answers())
-    result = extract(name, oracle, seed=3, stops=[120], run=run, student="mlp:8", **ATTACKS[name])
-    return list(result.substitute.parameters()), oracle, {"curve": result.curve, "notes": result.notes}
+    result = extract(name, oracle, seed=3, stops=[120], checkpoints=run.checkpoint, student="mlp:8", **ATTACKS[name])
+    facts = {"curve": result.curve, "notes": result.notes, "findings": result.findings}
+    return list(result.substitute.parameters()), oracle, facts
 
 
 @pytest.mark.parametrize("name", list(ATTACKS))
 def test_a_killed_attack_goes_on_to_the_same_weights(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leakmeter.runs.checkpoint._SECONDS", 0.0)
+    monkeypatch.setattr("leakmeter.checkpoint._SECONDS", 0.0)
     whole, _, facts = attack(name, FragileNet(), Run.enter(tmp_path / "whole", {}))
     net = FragileNet()
     net.dies_at = 6
@@ -71,17 +71,11 @@ def test_without_a_budget_there_is_no_end(name: str) -> None:
         extract(name, Oracle(victim), student="linear", **ATTACKS[name])
 
 
-def test_class_entropy_is_one_when_even_and_zero_on_one_class() -> None:
-    assert class_entropy(torch.tensor([5.0, 5.0, 5.0])) == pytest.approx(1)
-    assert class_entropy(torch.tensor([9.0, 0.0, 0.0])) == 0
-    assert class_entropy(torch.zeros(3)) == 0
-
-
 def test_a_victim_of_one_opinion_is_reported_as_collapse() -> None:
     net = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
     nn.init.zeros_(net[1].weight)
     net[1].bias.data = torch.tensor([5.0, 0.0, 0.0])
     victim = load_victim(net, input_shape=(1, 8, 8), low=0.0, high=1.0, classes=3, outputs="logits")
-    notes = extract("dast", Oracle(victim, budget=24), student="linear", **ATTACKS["dast"]).notes
-    assert notes["collapsed"] is True
-    assert notes["answers"][-1]["class_entropy"] == 0
+    for name, options in ATTACKS.items():
+        findings = extract(name, Oracle(victim, budget=BUDGET), student="linear", **options).findings
+        assert (findings.class_entropy, findings.collapsed, findings.student) == (0, True, "linear"), name

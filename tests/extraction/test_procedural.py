@@ -44,7 +44,7 @@ def test_every_view_gives_a_copy_from_exactly_the_budget(view: str) -> None:
     assert oracle.ledger.spent() == 400
     assert [point.queries for point in result.curve] == [100, 400]
     assert result.curve[-1].score.fidelity > (0.85 if view in ("logits", "probs") else 0.6)
-    assert result.notes["class_entropy"] > 0.3
+    assert result.findings.class_entropy > 0.3
     assert result.queries.shape == (64, 1, 8, 8)
 
 
@@ -75,10 +75,12 @@ def test_a_budget_partly_spent_by_others_is_used_to_the_last_query() -> None:
 
 def test_chosen_queries_are_close_calls() -> None:
     """A scout that tells two classes by whether the first pixel is bright is unsure of the grey ones."""
-    from leakmeter.extraction.base import Job
+    from leakmeter.extraction.base import AttackJob
     from leakmeter.extraction.procedural import Procedural, _Campaign
 
-    campaign = _Campaign(Procedural(makers={"textures": 1.0}, choice=10), make_oracle(100), Job(0, torch.device("cpu")))
+    campaign = _Campaign(
+        Procedural(makers={"textures": 1.0}, choice=10), make_oracle(100), AttackJob(0, torch.device("cpu"))
+    )
     campaign._ask(campaign._draw(50))
     scout = nn.Sequential(nn.Flatten(), nn.Linear(64, 4))
     nn.init.zeros_(scout[1].weight)
@@ -108,9 +110,9 @@ def test_the_fairest_order_is_what_taking_one_by_one_gives(items: list[tuple[int
 def test_choosing_in_rounds_evens_out_the_classes_at_the_same_price() -> None:
     def entropy(rounds: int) -> float:
         oracle = make_oracle(600, "labels")
-        notes = extract("procedural", oracle, student="linear", rounds=rounds, **QUICK).notes
+        findings = extract("procedural", oracle, student="linear", rounds=rounds, **QUICK).findings
         assert oracle.ledger.spent() == 600
-        return float(notes["class_entropy"])
+        return float(findings.class_entropy)
 
     assert entropy(4) > entropy(1) + 0.02
 
@@ -153,7 +155,7 @@ def test_no_budget_is_refused() -> None:
 
 @pytest.mark.parametrize("dies_at", [8, 45, 60])  # in the first scout, in the second, in the committee
 def test_a_killed_attack_goes_on_to_the_same_weights_and_pays_no_answer_twice(tmp_path, monkeypatch, dies_at) -> None:
-    monkeypatch.setattr("leakmeter.runs.checkpoint._SECONDS", 0.0)
+    monkeypatch.setattr("leakmeter.checkpoint._SECONDS", 0.0)
     short = QUICK | {"learn": Recipe(steps=12, batch=50), "teach": Recipe(steps=15, batch=50)}
     short["scout"] = Recipe(steps=12, batch=50)
 
@@ -170,7 +172,9 @@ def test_a_killed_attack_goes_on_to_the_same_weights_and_pays_no_answer_twice(tm
         monkeypatch.setattr("leakmeter.extraction.procedural.interval_loss", counted)
         net = make_oracle(None)._responder
         oracle = Oracle(net, "probs:2", ledger=run.ledger(120), log=run.answers())
-        done = extract("procedural", oracle, seed=2, stops=[60], student="linear", run=run, rounds=2, **short)
+        done = extract(
+            "procedural", oracle, seed=2, stops=[60], student="linear", checkpoints=run.checkpoint, rounds=2, **short
+        )
         return list(done.substitute.parameters()), oracle.ledger.spent()
 
     whole, _ = attack(tmp_path / "whole")

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from leakmeter.box import Box
 from leakmeter.data.catalogue import load
 from leakmeter.data.dataset import Dataset
 from leakmeter.errors import UsageError
@@ -87,7 +88,9 @@ def test_a_finished_run_repeats_itself_for_free(victim: Victim, tmp_path) -> Non
     def go(run: Run | None) -> tuple[Tensor, int]:
         ledger, log = (run.ledger(300), run.answers()) if run else (None, None)
         oracle = Oracle(victim, budget=300, ledger=ledger, log=log)
-        return weights(extract("surrogate", oracle, seed=3, stops=[100], run=run, **QUICK)), oracle.ledger.spent()
+        checkpoints = run.checkpoint if run else None
+        made = extract("surrogate", oracle, seed=3, stops=[100], checkpoints=checkpoints, **QUICK)
+        return weights(made), oracle.ledger.spent()
 
     plain, spent = go(None)
     run = Run.enter(tmp_path / "run", {"name": "x"})
@@ -130,12 +133,12 @@ def test_a_pool_of_the_first_classes_has_no_others(victim: Victim, train: Datase
 
 def test_gaussian_noise_fills_the_box_and_has_the_stated_spread() -> None:
     low, high = torch.tensor([-1.0, 0.0]), torch.tensor([1.0, 100.0])
-    x = gaussian(20_000, VictimSpec("v", (2,), low, high, 2, "logits"), stream(0))
+    x = gaussian(20_000, VictimSpec("v", (2,), Box(low, high), 2, "logits"), stream(0))
     assert bool(((x >= low) & (x <= high)).all())
     torch.testing.assert_close(x.mean(0), torch.tensor([0.0, 50.0]), atol=0.5, rtol=0)
     # A normal cut at two standard deviations by clamping: half the width is 2 sigma, variance 0.9205 sigma².
     torch.testing.assert_close(x.std(0), (high - low) / 4 * 0.9594, rtol=0.02, atol=0)
-    loose = gaussian(20_000, VictimSpec("v", (2,), None, None, 2, "logits"), stream(0))
+    loose = gaussian(20_000, VictimSpec("v", (2,), Box(None, None), 2, "logits"), stream(0))
     torch.testing.assert_close(loose.std(0), torch.ones(2), rtol=0.02, atol=0)
 
 

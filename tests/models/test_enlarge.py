@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from leakmeter.models.generators.enlarge import enlarged_conv
+from leakmeter.models.generators.base import enlarged_conv
 
 
 @pytest.mark.parametrize("sides", [(12, 18), (11, 18), (6, 9)])

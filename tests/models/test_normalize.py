@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from leakmeter.errors import UsageError
-from leakmeter.models.normalize import Normalize
+from leakmeter.models.inputs import Normalize
 
 
 def test_each_channel_gets_its_own_mean_and_deviation() -> None:

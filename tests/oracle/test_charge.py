@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from leakmeter.box import Box
 from leakmeter.errors import BudgetExhausted, VictimError
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger
 from leakmeter.oracle.log import AnswerLog
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.victims.charge import current_charge
 from leakmeter.victims.spec import VictimSpec
-from leakmeter.victims.victim import Responder, Victim
+from leakmeter.victims.victim import Question, Responder, Victim
 
 
 class Deaf(Victim):
@@ -24,13 +24,13 @@ class Deaf(Victim):
     batch = 4
 
     def __init__(self, losses: int = 0, *, dies: bool = False) -> None:
-        super().__init__(VictimSpec("deaf", (2,), None, None, 2, "logits"))
+        super().__init__(VictimSpec("deaf", (2,), Box(None, None), 2, "logits"))
         self.losses, self.dies, self.seen = losses, dies, 0
 
-    def compute(self, x: Tensor) -> Tensor:
+    def compute(self, x: Tensor, question: Question) -> Tensor:
         self.seen += len(x)
         for _ in range(self.losses):
-            current_charge()(len(x))
+            question.charge(len(x))
             self.seen += len(x)
         if self.dies:
             raise ConnectionError("gone")
@@ -38,14 +38,14 @@ class Deaf(Victim):
 
 
 class Wrapper:
-    """A defense that knows nothing of repeats."""
+    """A defense that knows nothing of repeats: it hands on the question."""
 
     def __init__(self, inner: Responder) -> None:
         self.spec, self.remote, self.differentiable, self.batch = inner.spec, inner.remote, False, inner.batch
         self._inner = inner
 
-    def respond(self, x: Tensor, noise: torch.Generator) -> Tensor:
-        return self._inner.respond(x, noise)
+    def respond(self, x: Tensor, question: Question) -> Tensor:
+        return self._inner.respond(x, question)
 
 
 @pytest.mark.parametrize("wrap", [lambda victim: victim, Wrapper])
@@ -110,4 +110,5 @@ def test_a_budget_that_pays_for_nothing_is_told() -> None:
 
 
 def test_outside_an_oracle_nothing_is_charged() -> None:
-    current_charge()(5)
+    x = torch.rand(3, 2)
+    assert torch.equal(Deaf(losses=2).respond(x, Question(torch.Generator())), x)

@@ -32,7 +32,7 @@ def written(folder: Path) -> list[int]:
 def read(folder: Path) -> list[dict[str, torch.Tensor]]:
     log = AnswerLog(folder)
     try:
-        records = list(log.records())
+        records = list(log.answers())
         assert [record.ask for record in records] == list(range(1, len(records) + 1))
         return [log.read(record) for record in records]
     finally:
@@ -53,7 +53,7 @@ def test_every_kind_of_column_comes_back_also_through_the_safetensors_library(tm
     log = AnswerLog(tmp_path)
     log.append(1, bytes(16), columns)
     assert same(read(tmp_path), [columns])
-    (record,) = log.records()
+    (record,) = log.answers()
     payload = log.path.read_bytes()[record.offset : record.offset + record.length]
     assert same([safetensors.torch.load(payload)], [columns])
 

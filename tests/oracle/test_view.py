@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from leakmeter.errors import UsageError, VictimError
+from leakmeter.oracle.explanations.gradient import Gradient
+from leakmeter.oracle.explanations.smoothgrad import SmoothGrad
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
 from leakmeter.victims.load import load_victim
 
 EXPLANATIONS = st.one_of(
     st.just({}),
-    st.just({"explanation": "gradient"}),
-    st.fixed_dictionaries(
-        {
-            "explanation": st.just("smoothgrad"),
-            "samples": st.integers(1, 10**6),
-            "sigma": st.floats(min_value=0, exclude_min=True, allow_nan=False, allow_infinity=False),
-        }
+    st.just({"explanation": Gradient()}),
+    st.builds(
+        lambda samples, sigma: {"explanation": SmoothGrad(samples, sigma)},
+        st.integers(1, 10**6),
+        st.floats(min_value=0, exclude_min=True, allow_nan=False, allow_infinity=False),
     ),
 )
 BASES = st.one_of(

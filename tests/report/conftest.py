@@ -13,7 +13,7 @@ from PIL import Image
 
 from leakmeter.evaluation.intervals import wilson
 from leakmeter.evaluation.score import Score
-from leakmeter.evasion.transfer import FlipRate, Transfer
+from leakmeter.evaluation.transfer import FlipRate, Transfer
 from leakmeter.extraction.base import CurvePoint
 from leakmeter.plan import Plan
 from leakmeter.results import AuditResult, CellResult, Certified, Spending, VictimFacts

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from leakmeter.report.html import report_html
+from leakmeter.report.html import document_html
+from leakmeter.report.sections import report_document
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 EVIL = "<script>alert(1)</script><img src=http://127.0.0.1:9/x onerror=alert(2)>"
@@ -68,7 +69,8 @@ def page(full_audit, hang_pictures, tmp_path_factory):
     arms = [arm.model_copy(update={"label": EVIL}) if arm.attack == "dfme" else arm for arm in full_audit.verdict.arms]
     verdict = full_audit.verdict.model_copy(update={"arms": arms})
     path = folder / "report.html"
-    path.write_text(report_html(full_audit.model_copy(update={"victim": victim, "verdict": verdict}), folder))
+    evil = full_audit.model_copy(update={"victim": victim, "verdict": verdict})
+    path.write_text(document_html(report_document(evil, folder)))
     return path
 
 

@@ -4,8 +4,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from leakmeter.report.charts import certified_chart, cost_chart, defense_chart, drawn
-from leakmeter.report.facts import Surface, defense_rows, surfaces
+from leakmeter.report.sections.certified import certified_chart
+from leakmeter.report.sections.copy_cost import cost_chart, drawn
+from leakmeter.report.sections.defenses import defense_chart, defense_effects
+from leakmeter.report.surfaces import Surface, surfaces
+from leakmeter.report.svg import chart_svg
 from leakmeter.results import Certified
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -17,7 +20,7 @@ def texts(svg: str) -> list[str]:
 
 def test_every_line_is_named_where_it_ends(make_audit):
     probs = surfaces(make_audit())[0]
-    svg = cost_chart(probs, "c")
+    svg = chart_svg(cost_chart(probs), "c")
     assert {"procedural", "dfme", "surrogate (gaussian)", "control", "untrained", "the model itself"} <= set(texts(svg))
     assert {"250", "8k", "0%", "100%", "queries", "fidelity"} <= set(texts(svg))
 
@@ -26,15 +29,16 @@ def test_control_arms_are_dashed_and_others_are_not(make_audit):
     probs = surfaces(make_audit())[0]
 
     def dashes(arms):
-        return cost_chart(Surface(1, "probs", "none", arms, None), "c").count("stroke-dasharray")
+        return chart_svg(cost_chart(Surface("probs", "none", arms, None)), "c").count("stroke-dasharray")
 
     assert dashes([arm for arm in probs.arms if not arm.control]) == 0
     assert dashes([arm for arm in probs.arms if arm.control]) == 1
 
 
 def test_colours_are_left_to_the_page(full_audit):
-    rows = [row for row in defense_rows(full_audit) if row.view == "probs"]
-    for svg in (cost_chart(surfaces(full_audit)[0], "a"), defense_chart(rows, "distortion", "b")):
+    points = [(each.distortion, each) for each in defense_effects(full_audit) if each.view == "probs"]
+    for chart in (cost_chart(surfaces(full_audit)[0]), defense_chart("probs", "distortion", points)):
+        svg = chart_svg(chart, "a")
         assert not re.search(r"#[0-9a-fA-F]{6}", svg)
         assert "font-family" not in svg
         assert "<style" not in svg
@@ -42,9 +46,9 @@ def test_colours_are_left_to_the_page(full_audit):
 
 
 def test_it_has_a_title_and_a_description_in_words(make_audit):
-    root = ElementTree.fromstring(cost_chart(surfaces(make_audit())[1], "c"))
+    root = ElementTree.fromstring(chart_svg(cost_chart(surfaces(make_audit())[1]), "c"))
     assert root.attrib["role"] == "img"
-    assert root.find(f"{SVG}title").text == "What a copy costs when the API shows labels"
+    assert root.find(f"{SVG}title").text == "Fidelity by queries, showing labels"
     assert "procedural: " in root.find(f"{SVG}desc").text
     assert root.attrib["aria-labelledby"].split() == [root[0].attrib["id"], root[1].attrib["id"]]
 
@@ -53,7 +57,7 @@ def test_it_has_a_title_and_a_description_in_words(make_audit):
 def test_any_label_stays_a_label(make_audit, label):
     probs = surfaces(make_audit(attacks=1))[0]
     arm = probs.arms[0].model_copy(update={"label": label})
-    svg = cost_chart(Surface(1, label, "none", [arm], 0.1), "c")
+    svg = chart_svg(cost_chart(Surface(label, "none", [arm], 0.1)), "c")
     shown = "".join(c if c.isprintable() else " " for c in label)
     assert any(text and shown.startswith(text.rstrip("…")) and len(text) > 1 for text in texts(svg))
     assert "<script" not in svg
@@ -62,16 +66,17 @@ def test_any_label_stays_a_label(make_audit, label):
 def test_a_single_point_keeps_its_interval(make_audit):
     probs = surfaces(make_audit(attacks=1))[0]
     arm = probs.arms[0].model_copy(update={"curve": [(500, 0.6, 0.5, 0.7)]})
-    one = cost_chart(Surface(1, "probs", "none", [arm], None), "c")
-    none = cost_chart(Surface(1, "probs", "none", [], None), "c")
+    one = chart_svg(cost_chart(Surface("probs", "none", [arm], None)), "c")
+    none = chart_svg(cost_chart(Surface("probs", "none", [], None)), "c")
     assert one.count("<path") > none.count("<path")
 
 
 def test_ids_of_two_charts_differ(make_audit):
     probs, labels = surfaces(make_audit())
-    ids = [set(re.findall(r' id="([^"]+)"', cost_chart(each, f"c{each.key}"))) for each in (probs, labels)]
+    drawings = [chart_svg(cost_chart(each), name) for each, name in ((probs, "c1"), (labels, "c2"))]
+    ids = [set(re.findall(r' id="([^"]+)"', svg)) for svg in drawings]
     assert not ids[0] & ids[1]
-    svg = cost_chart(probs, "c1")
+    svg = drawings[0]
     assert set(re.findall(r"(?:href=\"#|url\(#)([^\")]+)", svg)) <= ids[0]
 
 
@@ -86,7 +91,7 @@ def test_too_many_arms_keep_the_strongest(make_audit):
 def test_names_do_not_overlap(make_audit):
     probs = surfaces(make_audit(attacks=1))[0]
     arms = [probs.arms[0].model_copy(update={"label": f"attack-{k}", "fidelity": 0.5}) for k in range(6)]
-    root = ElementTree.fromstring(cost_chart(Surface(1, "probs", "none", arms, None), "c"))
+    root = ElementTree.fromstring(chart_svg(cost_chart(Surface("probs", "none", arms, None)), "c"))
     heights = sorted(
         float(text.attrib["y"]) for text in root.iter(f"{SVG}text") if (text.text or "").startswith("attack-")
     )
@@ -96,5 +101,5 @@ def test_names_do_not_overlap(make_audit):
 
 def test_certified_curves():
     curve = Certified(label="sigma 0.5", n=10, alpha=0.001, points=[(0.0, 0.9), (1.0, 0.2)])
-    assert {"sigma 0.5", "l2 radius", "certified accuracy"} <= set(texts(certified_chart([curve], "c")))
-    assert certified_chart([curve.model_copy(update={"points": []})], "c")
+    assert {"sigma 0.5", "l2 radius", "certified accuracy"} <= set(texts(chart_svg(certified_chart(curve), "c")))
+    assert chart_svg(certified_chart(curve.model_copy(update={"points": []})), "c")

@@ -1,6 +1,7 @@
 import pytest
 
-from leakmeter.report.compare import compare, comparison_html, comparison_text, judge
+from leakmeter.report.compare import Change, compare, comparison_document, comparison_text, judge
+from leakmeter.report.html import document_html
 from leakmeter.results import AuditResult
 
 
@@ -18,6 +19,10 @@ def test_only_intervals_apart_are_a_change(before, after, expected):
     assert judge(before, after) == expected
 
 
+def first_arm(found) -> list[Change]:
+    return next(iter(found.arms.values()))
+
+
 def weaker(result: AuditResult, by: float) -> AuditResult:
     arms = [
         arm.model_copy(update={"curve": [(q, *(max(0, value - by) for value in rest)) for q, *rest in arm.curve]})
@@ -29,16 +34,16 @@ def weaker(result: AuditResult, by: float) -> AuditResult:
 def test_each_arm_is_judged(make_audit):
     before = make_audit()
     for by, expected in ((0.2, "leaks less"), (0.001, "no clear change"), (0.0, "the same")):
-        changes = [arm.changes[0] for arm in compare(before, weaker(before, by)).arms]
+        changes = [changes[0] for changes in compare(before, weaker(before, by)).arms.values()]
         assert len(changes) == 6
         assert {change.judgement for change in changes} == {expected}
-    assert compare(weaker(before, 0.2), before).arms[0].changes[0].judgement == "leaks more"
+    assert first_arm(compare(weaker(before, 0.2), before))[0].judgement == "leaks more"
 
 
 def test_copies_of_different_price_are_compared_at_the_same_price(make_audit):
-    change = compare(make_audit(), make_audit(budget=16_000)).arms[0].changes[0]
+    change = first_arm(compare(make_audit(), make_audit(budget=16_000)))[0]
     assert change.what == "fidelity at 8,000 queries"
-    apart = compare(make_audit(), make_audit(budget=9_999)).arms[0].changes[0]
+    apart = first_arm(compare(make_audit(), make_audit(budget=9_999)))[0]
     assert apart.judgement.startswith("not comparable")
 
 
@@ -51,15 +56,18 @@ def test_a_cost_that_was_not_reached_is_above_what_was_spent(make_audit):
         for arm in dear.verdict.arms
     ]
     dear = dear.model_copy(update={"verdict": dear.verdict.model_copy(update={"arms": arms})})
-    costs = [change for change in compare(cheap, dear).arms[0].changes if change.what == "queries to 80%"]
+    costs = [change for change in first_arm(compare(cheap, dear)) if change.what == "queries to 80%"]
     assert [change.judgement for change in costs] == ["costs more"]
 
 
 def test_arms_and_plans_that_differ_are_listed(make_audit):
     found = compare(make_audit(attacks=2), make_audit(attacks=3, budget=4000, views=("labels",)))
     assert "budget was 8000 and is now 4000" in found.plan
-    assert found.gone == ["procedural, showing probs", "dfme, showing probs"]
-    assert found.new == ["surrogate (gaussian), showing labels"]
+    assert found.apart == [
+        "only before: procedural, showing probs",
+        "only before: dfme, showing probs (control)",
+        "only after: surrogate (gaussian), showing labels (control)",
+    ]
     text = comparison_text(found)
     assert "plan: budget was 8000 and is now 4000" in text
     assert "only before: dfme, showing probs" in text
@@ -67,7 +75,38 @@ def test_arms_and_plans_that_differ_are_listed(make_audit):
 
 def test_the_page_escapes_and_loads_nothing(make_audit):
     evil = "<script>alert(1)</script>"
-    html = comparison_html(compare(make_audit(), make_audit(victim=evil, name=evil)))
+    html = document_html(comparison_document(compare(make_audit(), make_audit(victim=evil, name=evil))))
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     assert "default-src 'none'" in html
+
+
+def judgements(found) -> set[str]:
+    return {change.judgement for changes in found.arms.values() for change in changes}
+
+
+def test_a_change_of_the_box_is_no_change_of_the_model(make_audit):
+    before = make_audit()
+    after = weaker(make_audit(), 0.2)
+    after.plan["victim"] = after.plan["victim"] | {"low": -5.0}
+    found = compare(before, after)
+    assert judgements(found) == {"undecided"}
+    assert "different inputs: victim.low was None and is now -5.0" in comparison_text(found)
+
+
+def test_an_audit_that_cannot_be_believed_decides_nothing(make_audit):
+    before = make_audit()
+    checks = [check.model_copy(update={"ok": False, "message": "all zero"}) for check in before.verdict.checks[:1]]
+    weak = weaker(before, 0.2)
+    after = weak.model_copy(update={"verdict": weak.verdict.model_copy(update={"checks": checks})})
+    found = compare(before, after)
+    assert judgements(found) == {"undecided"}
+    assert f"the audit after fails its check “{checks[0].name}”: all zero" in comparison_text(found)
+    assert "all zero" in document_html(comparison_document(found))
+
+
+def test_another_model_is_what_one_compares(make_audit):
+    before = make_audit()
+    found = compare(before, weaker(make_audit(victim="shop.models:next_net"), 0.2))
+    assert judgements(found) >= {"leaks less"}
+    assert found.doubts == []

@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from leakmeter.report.html import report_html, summary_html
+from leakmeter._audit.flow import Audit
+from leakmeter.report.html import document_html, summary_html
+from leakmeter.report.sections import ORDER, report_document
 from leakmeter.results import AuditResult
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>${7*7}{{7*7}}"
 VOID = {"meta", "link", "img", "br"}
+
+
+def to_html(result: AuditResult, folder: Path) -> str:
+    return document_html(report_document(result, folder))
 
 
 class Page(HTMLParser):
@@ -50,7 +56,7 @@ def full_html(full_audit, hang_pictures, tmp_path_factory) -> str:
     folder = tmp_path_factory.mktemp("run")
     hang_pictures(full_audit, folder)
     hang_pictures(full_audit, folder, name="adversarial.png")
-    return report_html(full_audit, folder)
+    return to_html(full_audit, folder)
 
 
 def evil_audit(make_audit) -> AuditResult:
@@ -90,28 +96,14 @@ def assert_harmless(html: str) -> None:
 
 
 def test_hostile_names_stay_text(make_audit, tmp_path):
-    assert_harmless(report_html(evil_audit(make_audit), tmp_path))
+    assert_harmless(to_html(evil_audit(make_audit), tmp_path))
     assert_harmless(summary_html(evil_audit(make_audit)))
 
 
 def test_every_section_has_its_content(full_html):
     page = Page(full_html)
     titles = [attributes["id"] for attributes in page.all("section")]
-    assert titles == [
-        "copy-cost",
-        "heat-map",
-        "rate-limits",
-        "queries",
-        "transfer",
-        "adversarial",
-        "defenses",
-        "detection",
-        "certified",
-        "checks",
-        "spending",
-        "reproduce",
-        "limits",
-    ]
+    assert titles == [name.replace("_", "-") for name in ORDER]
     assert len([svg for svg in page.all("svg") if svg["role"] == "img"]) == 6 + 4 + 1
     assert "1 month" not in page.text
     for words in ("procedural", "noise:0.1", "PRADA", "undecided", "seeds = [", "Raised if"):
@@ -119,7 +111,7 @@ def test_every_section_has_its_content(full_html):
 
 
 def test_sections_without_content_are_absent(make_audit, tmp_path):
-    page = Page(report_html(make_audit(attacks=1, views=("labels",)), tmp_path))
+    page = Page(to_html(make_audit(attacks=1, views=("labels",)), tmp_path))
     shown = {attributes["id"] for attributes in page.all("section")}
     assert not shown & {"queries", "adversarial", "transfer", "defenses", "detection", "certified"}
     links = {attributes["href"][1:] for attributes in page.all("a")}
@@ -129,7 +121,7 @@ def test_sections_without_content_are_absent(make_audit, tmp_path):
 def test_an_audit_without_a_policy_does_not_look_like_a_pass(make_audit, tmp_path):
     result = make_audit()
     assert result.verdict.outcome == "pass"
-    html = report_html(result, tmp_path)
+    html = to_html(result, tmp_path)
     assert "Measured, no policy set" in html
     assert 'class="badge good"' not in html
     assert "Policy met" not in html + summary_html(result)
@@ -163,7 +155,7 @@ def test_the_page_may_load_nothing(full_html):
 
 
 def test_the_same_result_gives_the_same_bytes(make_audit, tmp_path):
-    assert report_html(make_audit(), tmp_path) == report_html(make_audit(), tmp_path)
+    assert to_html(make_audit(), tmp_path) == to_html(make_audit(), tmp_path)
 
 
 def test_a_result_where_nothing_was_measured_still_has_a_report(make_audit, tmp_path):
@@ -172,18 +164,18 @@ def test_a_result_where_nothing_was_measured_still_has_a_report(make_audit, tmp_
     verdict = good.verdict.model_copy(
         update={"arms": [], "headline": "No attack was measured.", "outcome": "undecided"}
     )
-    page = Page(report_html(good.model_copy(update={"cells": cells, "verdict": verdict}), tmp_path))
+    page = Page(to_html(good.model_copy(update={"cells": cells, "verdict": verdict}), tmp_path))
     assert "No copy was scored" in page.text
     assert "18 of 18 runs did not finish" in page.text
 
 
 def test_notebooks_show_the_verdict(make_audit):
-    shown = make_audit()._repr_html_()
+    shown = Audit(**dict(make_audit()))._repr_html_()
     assert "An outsider with 8,000 queries" in shown
     assert "<html" not in shown
     assert not Page(shown).open
 
 
 def test_a_note_of_another_shape_is_shown_as_it_was_recorded(make_audit, tmp_path: Path):
-    page = Page(report_html(make_audit(attacks=1, seeds=1, notes={"detector": {"alarm": 7}}), tmp_path))
+    page = Page(to_html(make_audit(attacks=1, seeds=1, notes={"detector": {"alarm": 7}}), tmp_path))
     assert '{"alarm": 7}' in page.text

@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 import leakmeter as lm
+from leakmeter.checkpoint import DiskCheckpoint
 from leakmeter.evaluation.score import Reference
 from leakmeter.oracle.ledger import Ledger
 from leakmeter.oracle.log import AnswerLog
-from leakmeter.runs.checkpoint import DiskCheckpoint
 
 PLAN = {
     "name": "kill",

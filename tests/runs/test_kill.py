@@ -28,7 +28,7 @@ PROBE = 4  # rows a victim is asked while it is loaded, once in each process
 # A server that has everything imported and no threads forks the audits: quick, and safe whatever ran in this process.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
-    ["leakmeter.flow", "leakmeter.report.charts", "leakmeter.report.html", "sklearn.datasets"]
+    ["leakmeter._audit.flow", "leakmeter.report.svg", "leakmeter.report.html", "sklearn.datasets"]
 )
 
 
@@ -49,7 +49,12 @@ def only_run(folder: Path) -> Path:
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:
-    return safetensors.torch.load((run / "substitute.safetensors").read_bytes())
+    return safetensors.torch.load((cell_of(run) / "substitute.safetensors").read_bytes())
+
+
+def cell_of(run: Path) -> Path:
+    (cell,) = (run / "cells").iterdir()
+    return cell
 
 
 def bill(folder: Path) -> int:
@@ -73,9 +78,10 @@ def test_killed_run_resumes_to_the_same_weights_and_bill(moment: str, undisturbe
     expected, got = weights(only_run(undisturbed)), weights(run)
     assert expected.keys() == got.keys()
     assert all(torch.equal(expected[key], got[key]) for key in expected)
-    ledger = Ledger(run / "ledger.sqlite", budget=600)
-    assert ledger.spent("attack") == 600
-    assert ledger.spent("evaluation") == 100 + 32  # the test inputs, and a few of them again
+    cell = Ledger(cell_of(run) / "ledger.sqlite", budget=600)
+    assert cell.spent("attack") == 600
+    assert cell.spent("evaluation") == 32  # a few of the test inputs again
+    assert Ledger(run / "ledger.sqlite").spent("evaluation") == 100
     # The victim lives in the killed process: what it computed and could not deliver is computed again, once.
     undelivered = {"answered, not yet logged", "logged in half"}
     extra = bill(tmp_path) - bill(undisturbed)

@@ -13,11 +13,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leakmeter.checkpoint import DiskCheckpoint
 from leakmeter.errors import Inconclusive, UsageError
+from leakmeter.files import write_atomic
 from leakmeter.models import make_model
-from leakmeter.runs.checkpoint import DiskCheckpoint
-from leakmeter.runs.files import write_atomic
-from leakmeter.runs.network import load_network, save_network
+from leakmeter.models.saved import load_network, save_network
 from leakmeter.runs.run import Run, differences, fresh_path
 
 PLAN = {"name": "small", "budget": 100, "seeds": [0, 1], "victim": {"source": "a:b", "low": 0.0, "high": None}}
@@ -172,7 +172,7 @@ def test_a_checkpoint_runs_no_code(tmp_path) -> None:
 
 def test_checkpoints_are_due_after_some_seconds_only(tmp_path, monkeypatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("leakmeter.runs.checkpoint.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("leakmeter.checkpoint.time.monotonic", lambda: now[0])
     checkpoint = DiskCheckpoint(tmp_path / "c.pt")
     assert not checkpoint.due()
     now[0] += 5

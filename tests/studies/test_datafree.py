@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from leakmeter.studies import STUDIES
-from leakmeter.studies.codfe_table3 import settled
+from leakmeter.studies.codfe.table3 import settled
 from leakmeter.studies.copies import at, over_seeds
-from leakmeter.studies.settings import Settings
+from leakmeter.studies.options import StudyOptions
 
 DATA = os.environ.get("LEAKMETER_DATA")
 NAMES = [
@@ -46,7 +46,7 @@ def test_means_over_seeds_carry_their_values_and_interval() -> None:
 @pytest.mark.skipif(DATA is None, reason="needs the datasets: set LEAKMETER_DATA")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_quick_run_writes_its_command_and_goes_on_from_its_cells(name: str, tmp_path: Path) -> None:
-    settings = Settings(tmp_path, seeds=1, quick=True, data_dir=Path(DATA or ""))
+    settings = StudyOptions(tmp_path, seeds=1, quick=True, data_dir=Path(DATA or ""))
     first = STUDIES[name](settings)
     written = json.loads((tmp_path / f"{name}.json").read_text())
     assert written["command"].startswith(f"leakmeter study {name} --seed 0 --seeds 1 --quick")

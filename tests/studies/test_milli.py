@@ -9,9 +9,9 @@ from torch import nn
 
 import leakmeter as lm
 from leakmeter.data.catalogue import load
-from leakmeter.studies import milli, smoothgrad_maps
-from leakmeter.studies.milli import GPU_ONLY, Panel, Study
-from leakmeter.studies.milli_table import (
+from leakmeter.studies.milli import _learning
+from leakmeter.studies.milli._learning import GPU_ONLY, Panel, Study
+from leakmeter.studies.milli._table import (
     GRADIENTS,
     MEMBERSHIP,
     SMOOTHGRAD,
@@ -23,8 +23,9 @@ from leakmeter.studies.milli_table import (
     times_fewer,
     worth,
 )
-from leakmeter.studies.milli_victims import shared_out
-from leakmeter.studies.settings import Settings
+from leakmeter.studies.milli._victims import shared_out
+from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.ours import smoothgrad_maps
 from leakmeter.training.loop import Recipe
 
 MEASURED = Measured(
@@ -43,7 +44,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def study(out: Path, **settings: object) -> Study:
-    return Study("milli-test", Settings(out, seeds=2, **{"quick": True, **settings}))
+    return Study("milli-test", StudyOptions(out, seeds=2, **{"quick": True, **settings}))
 
 
 def test_claims_are_measured_as_they_are_worded() -> None:
@@ -72,7 +73,7 @@ def test_the_three_parts_of_the_data_do_not_overlap() -> None:
 
 
 def test_a_rehearsal_writes_table_and_figure_and_goes_on_from_its_cells(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(milli, "QUERIES", (1, 20))
+    monkeypatch.setattr(_learning, "QUERIES", (1, 20))
     panels = [Panel("mnist", "linear", "linear"), Panel("cifar10", "vgg11", "vgg11", most=GPU_ONLY)]
     claims = [Claim("digits linear", "one query is enough", accuracy_at(GRADIENTS, 1))]
     found = study(tmp_path).run(panels, claims)
@@ -94,9 +95,9 @@ def test_a_rehearsal_writes_table_and_figure_and_goes_on_from_its_cells(tmp_path
 
 
 def test_cells_beyond_a_cpu_or_the_data_are_named_not_run(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(milli, "QUERIES", (1,))
+    monkeypatch.setattr(_learning, "QUERIES", (1,))
     panel = Panel("digits", "linear", "linear", most={GRADIENTS: 0, SMOOTHGRAD: 0})
-    monkeypatch.setattr(milli, "RECIPES", {"linear": {MEMBERSHIP: Recipe(steps=1)}})
+    monkeypatch.setattr(_learning, "RECIPES", {"linear": {MEMBERSHIP: Recipe(steps=1)}})
     found = study(tmp_path, quick=False).run([panel], [])
     assert found["not_run"] == [f"digits linear: {GRADIENTS} at 1", f"digits linear: {SMOOTHGRAD} at 1"]
 
@@ -120,6 +121,6 @@ def test_maps_of_a_given_model_are_drawn(tmp_path: Path) -> None:
         "    made.input_shape, made.low, made.high = (1, 8, 8), 0.0, 1.0\n"
         "    return made\n"
     )
-    found = smoothgrad_maps.main(Settings(tmp_path / "out", quick=True, victim=f"{tmp_path}/net.py:net"))
+    found = smoothgrad_maps.main(StudyOptions(tmp_path / "out", quick=True, victim=f"{tmp_path}/net.py:net"))
     assert found["cosine_to_the_raw_gradient"]["1000σ"] == pytest.approx(1, abs=1e-4)
     assert (tmp_path / "out" / "smoothgrad-maps.png").stat().st_size > 1000

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from importlib import import_module
 
 import pytest
 import torch
 from torch import nn
 
 from leakmeter.certificates import certify
-from leakmeter.studies import stn_fig4
-from leakmeter.studies.settings import Settings
-from leakmeter.studies.stn_attacks import Defended, Noisy, curve
-from leakmeter.studies.stn_boundary import walked
-from leakmeter.studies.stn_soundness import flips
+from leakmeter.studies import STUDIES
+from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.stn import fig4
+from leakmeter.studies.stn._attacks import Defended, Noisy, curve
+from leakmeter.studies.stn.boundary import walked
+from leakmeter.studies.stn.soundness import flips
 
 
 def halfspace() -> nn.Module:
@@ -31,7 +31,7 @@ Y = (X.flatten(1).sum(1) > 8).long()
 
 
 def test_fig4_orders_the_bounds_and_draws_them(tmp_path):
-    found = stn_fig4.main(Settings(tmp_path, quick=True))
+    found = fig4.main(StudyOptions(tmp_path, quick=True))
     assert found["region"]["renyi_over_pixeldp"][0] > 1
     assert found["region"]["renyi_over_tight"][1] < 1
     assert json.loads((tmp_path / "stn-fig4.json").read_text())["command"].startswith("leakmeter study stn-fig4")
@@ -76,11 +76,11 @@ def test_no_attack_flips_inside_the_radius_and_they_do_outside():
 @pytest.mark.slow
 @pytest.mark.skipif("LEAKMETER_DATA" not in os.environ, reason="needs MNIST below LEAKMETER_DATA")
 @pytest.mark.parametrize(
-    "name", ["stn_table1", "stn_fig1", "stn_fig2", "stn_fig3", "stn_boundary", "stn_cifar10", "stn_soundness"]
+    "name", ["stn-table1", "stn-fig1", "stn-fig2", "stn-fig3", "stn-boundary", "stn-cifar10", "stn-soundness"]
 )
 def test_rehearsal(tmp_path, name, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    found = import_module(f"leakmeter.studies.{name}").main(Settings(tmp_path, seeds=1, quick=True))
+    found = STUDIES[name](StudyOptions(tmp_path, seeds=1, quick=True))
     assert found["cells"]
-    if name == "stn_soundness":
+    if name == "stn-soundness":
         assert found["cells"]["0.99 R/seed0"]["flipped"] == 0

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from leakmeter.errors import Inconclusive, UsageError
 from leakmeter.models import make_model
-from leakmeter.training.loop import Batch, Recipe, fit, private_randomness
+from leakmeter.seeds import private_randomness
+from leakmeter.training.loop import Batch, Recipe, fit
 
 SHAPE = (1, 12, 12)
 NETS = ("mlp:16", "lenet", "stn-mnist", "small-conv:4")  # stn-mnist has dropout, small-conv running statistics

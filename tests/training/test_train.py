@@ -155,7 +155,7 @@ def test_noise_in_training_pays_under_noise(digits, name):
         ("stabilty", {}, "did you mean 'stability'"),
         ("plain", {"sigma": 0.5}, "no option 'sigma'"),
         ("stability", {"gama": 1.0}, "did you mean 'gamma'"),
-        ("gaussian", {"sigma": -1.0}, "sigma=-1.0"),
+        ("gaussian", {"sigma": -1.0}, "'sigma': .*, got -1.0"),
         ("plain", {"epochs": 1, "recipe": Recipe(epochs=1)}, "epochs or a recipe"),
     ],
 )

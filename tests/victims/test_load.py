@@ -230,7 +230,7 @@ def test_an_estimator_whose_classes_are_not_sorted() -> None:
 def test_what_is_no_classifier_is_refused(table) -> None:
     for source in (LogisticRegression(), LinearRegression().fit(*table), 3, None):
         with pytest.raises(
-            UsageError, match=f"expected an nn.Module, a fitted classifier, .* got {type(source).__name__}"
+            UsageError, match=f"expected a function, a fitted classifier, an nn.Module, .* got {type(source).__name__}"
         ):
             load_victim(source, **BOX)
 

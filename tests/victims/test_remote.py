@@ -25,10 +25,12 @@ from leakmeter.errors import BudgetExhausted, UsageError, VictimError
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.ledger import ATTACK
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.victims.http.pace import Pace, backoff, retry_after
-from leakmeter.victims.http.protocol import OpenInference
+from leakmeter.victims.facts import Facts
 from leakmeter.victims.load import load_victim
-from leakmeter.victims.remote import RemoteVictim
+from leakmeter.victims.remote.pace import OwnPace, Share, backoff, retry_after
+from leakmeter.victims.remote.protocol import OpenInference
+from leakmeter.victims.remote.victim import RemoteVictim
+from leakmeter.victims.victim import Question
 
 SMALL = {"rows": 8}
 HASTY = {"timeout": 0.5}
@@ -227,8 +229,33 @@ def test_the_key_is_sent_and_shown_nowhere(server, ask, monkeypatch, caplog) -> 
 def test_requests_leave_no_faster_than_allowed(server, ask) -> None:
     victim = ask("well-1", rps=50, concurrency=8)
     start = time.monotonic()
-    victim.compute(points(88))
+    victim.compute(points(88), Question(torch.Generator()))
     assert time.monotonic() - start >= 11 / 50, "11 requests, after one for the metadata"
+
+
+class CountedPace:
+    """Lets everything go and counts it."""
+
+    def __init__(self) -> None:
+        self.left, self._lock = 0, threading.Lock()
+
+    def wait(self, stop: threading.Event) -> None:
+        with self._lock:
+            self.left += 1
+
+    def hold(self, seconds: float) -> None:
+        raise AssertionError(f"nobody asked to wait {seconds} s")
+
+
+def test_a_shared_pace_is_asked_for_every_request_from_the_first_on(server) -> None:
+    pace, x = CountedPace(), points(88)
+    victim = load_victim(server.model("well-1"), remote={"rows": 8, "rps": 0.001}, share=Share(pace, connections=2))
+    assert pace.left == 1, "the metadata"
+    agree(Oracle(victim, "probs").query(x), x)
+    assert pace.left == 12
+    assert victim.batch == load_victim(server.model("well-1"), remote={"rows": 8}).batch, (
+        "pieces seed a defense's noise"
+    )
 
 
 @pytest.mark.parametrize(
@@ -241,9 +268,9 @@ def test_requests_leave_no_faster_than_allowed(server, ask) -> None:
         ("http://me:secret@127.0.0.1/v2/models/x", {}, "without a password"),
         ("http://[::1/v2/models/x", {}, "expected an address such as"),
         ("http://127.0.0.1:80/predict", {}, "describe other JSON APIs in a .toml file"),
-        ("http://127.0.0.1:80/v2/models/x", {"rsp": 3}, "unknown setting 'rsp' of a remote victim.* 'rps'"),
-        ("http://127.0.0.1:80/v2/models/x", {"rps": 0}, "the setting 'rps' of a remote victim"),
-        ("http://127.0.0.1:80/v2/models/x", {"authorized_by": " "}, "the setting 'authorized_by'"),
+        ("http://127.0.0.1:80/v2/models/x", {"rsp": 3}, "a remote victim has no setting 'rsp'.* 'rps'"),
+        ("http://127.0.0.1:80/v2/models/x", {"rps": 0}, "a remote victim: 'rps'"),
+        ("http://127.0.0.1:80/v2/models/x", {"authorized_by": " "}, "a remote victim: 'authorized_by'"),
         ("shop.models:net", {"rps": 1}, "expected remote settings only for"),
     ],
 )
@@ -255,7 +282,7 @@ def test_what_may_not_be_asked(source, remote, sentence) -> None:
 
 def test_another_machine_is_asked_on_somebodys_word(monkeypatch) -> None:
     metadata = {"inputs": [{"name": "x", "shape": [-1, 2], "datatype": "FP32"}]}
-    monkeypatch.setattr("leakmeter.victims.http.client.Client.get", lambda self, url, read: metadata)
+    monkeypatch.setattr("leakmeter.victims.remote.client.Client.get", lambda self, url, read: metadata)
     facts = {"low": 0.0, "high": 1.0, "classes": 3, "outputs": "logits"}
     victim = load_victim("https://api.example.com/v2/models/x", remote={"authorized_by": "R. Doe, ticket 7"}, **facts)
     assert victim.authorized_by == "R. Doe, ticket 7"
@@ -305,7 +332,7 @@ def test_other_apis_are_described_in_a_file(server, tmp_path, answer, outputs) -
     ("change", "sentence"),
     [
         (('pixels = "{rows}"', "pixels = 1"), "once in the request"),
-        (("outputs", "outptus"), "'outptus': Extra inputs are not permitted"),
+        (("outputs", "outptus"), "has no key 'outptus'; did you mean 'outputs'"),
         (("url", "URL ="), "cannot read the description"),
         (("[request]", '[headers]\nAuthorization = "Bearer abc"\n[request]'), "expected {key} in the header"),
         (("[request]", '[headers]\nx-key = "{key}"\n[request]'), "the header x-key needs a key"),
@@ -325,9 +352,9 @@ def test_metadata_of_the_servers_in_use() -> None:
         "inputs": [{"name": "INPUT__0", "datatype": "FP32", "shape": [-1, 3, 32, 32]}],
         "outputs": [{"name": "OUTPUT__0", "datatype": "FP32", "shape": [-1, 10]}],
     }
-    speech = OpenInference("http://h/v2/models/m", triton)
-    assert speech.facts == {"input_shape": (3, 32, 32), "dtype": torch.float32, "classes": 10}
-    sent = json.loads(speech.encode(np.zeros((2, 3, 32, 32), np.float32)))
+    wire = OpenInference("http://h/v2/models/m", triton)
+    assert wire.facts == Facts(input_shape=(3, 32, 32), dtype=torch.float32, classes=10)
+    sent = json.loads(wire.encode(np.zeros((2, 3, 32, 32), np.float32)))
     assert sent["inputs"][0] | {"data": []} == {
         "name": "INPUT__0",
         "shape": [2, 3, 32, 32],
@@ -338,7 +365,7 @@ def test_metadata_of_the_servers_in_use() -> None:
     assert sent["outputs"] == [{"name": "OUTPUT__0"}]
 
     mlserver = OpenInference("http://h/v2/models/m", {"inputs": [], "outputs": []}, "predict_proba")
-    assert mlserver.facts == {"outputs": "probs"}
+    assert mlserver.facts == Facts(outputs="probs")
     assert json.loads(mlserver.encode(np.zeros((1, 4), np.float32)))["outputs"] == [{"name": "predict_proba"}]
     nested = {"outputs": [{"name": "predict_proba", "shape": [2, 2], "data": [[0.5, 0.5], [0.1, 0.9]]}]}
     assert mlserver.decode(json.dumps(nested).encode()).tolist() == [[0.5, 0.5], [0.1, 0.9]]
@@ -346,7 +373,7 @@ def test_metadata_of_the_servers_in_use() -> None:
     two = triton | {"outputs": [*triton["outputs"], {"name": "probs", "shape": [-1, 10]}]}
     with pytest.raises(UsageError, match="has the outputs OUTPUT__0, probs; choose one"):
         OpenInference("http://h/v2/models/m", two)
-    assert OpenInference("http://h/v2/models/m", two, "probs").facts["outputs"] == "probs"
+    assert OpenInference("http://h/v2/models/m", two, "probs").facts.outputs == "probs"
     single = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4]}]}
     assert OpenInference("http://h/v2/models/m", single).rows == 1
     with pytest.raises(UsageError, match="got UINT8"):
@@ -371,7 +398,7 @@ def test_waiting_grows_and_ends() -> None:
 
 
 def test_a_pause_holds_for_every_thread() -> None:
-    pace = Pace(None)
+    pace = OwnPace(None)
     pace.hold(0.2)
     start = time.monotonic()
     threads = [threading.Thread(target=pace.wait, args=(threading.Event(),)) for _ in range(3)]

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from leakmeter.box import Box
 from leakmeter.errors import UsageError
 from leakmeter.victims.spec import VictimSpec
 
 
 def spec(low: object = 0.0, high: object = 1.0, dtype: torch.dtype = torch.float32) -> VictimSpec:
     ends = [None if end is None else torch.as_tensor(end, dtype=dtype) for end in (low, high)]
-    return VictimSpec("v", (3,), *ends, classes=2, outputs="logits", dtype=dtype)
+    return VictimSpec("v", (3,), Box(*ends), classes=2, outputs="logits", dtype=dtype)
 
 
 @pytest.mark.parametrize(
@@ -31,10 +32,10 @@ def spec(low: object = 0.0, high: object = 1.0, dtype: torch.dtype = torch.float
         (np.array([["a"] * 3]), "expected floating-point queries, got <U1"),
         (np.array([[None] * 3]), "expected floating-point queries, got object"),
         ([[0.0, 0.0, 0.0]], "expected queries as a tensor or an array, got list"),
-        (torch.tensor([[0, 0, torch.nan], [0, 0, 0]]), "got NaN or infinity in 1 of 2 queries"),
-        (torch.tensor([[0, 0, torch.inf]]), "got NaN or infinity in 1 of 1 queries"),
-        (torch.tensor([[0, 0, 1.5], [0, 0, 0.0]]), r"at most 1, got 1.5 in 1 of 2 queries; use spec.clamp\(x\)"),
-        (torch.tensor([[0, -0.25, 0.5]]), "at least 0, got -0.25 in 1 of 1 queries"),
+        (torch.tensor([[0, 0, torch.nan], [0, 0, 0]]), "got NaN or infinity in 1 of 2 inputs"),
+        (torch.tensor([[0, 0, torch.inf]]), "got NaN or infinity in 1 of 1 inputs"),
+        (torch.tensor([[0, 0, 1.5], [0, 0, 0.0]]), r"at most 1, got 1.5 in 1 of 2 inputs; clamp them to the box"),
+        (torch.tensor([[0, -0.25, 0.5]]), "at least 0, got -0.25 in 1 of 1 inputs"),
         (np.array([[0, 0, 1e300]]), "NaN or infinity"),
     ],
 )
@@ -47,9 +48,9 @@ def test_a_box_that_differs_by_feature() -> None:
     box = spec(low=[0.0, -5.0, 10.0], high=[1.0, 5.0, 20.0])
     inside = torch.tensor([[0.0, -5.0, 20.0], [1.0, 5.0, 10.0]])
     assert torch.equal(box.admit(inside), inside)
-    with pytest.raises(UsageError, match="at least -5 to 10 by feature, got 9 in 1 of 2 queries"):
+    with pytest.raises(UsageError, match="at least -5 to 10 by feature, got 9 in 1 of 2 inputs"):
         box.admit(torch.tensor([[0.5, 0.0, 9.0], [0.5, 0.0, 11.0]]))
-    with pytest.raises(UsageError, match=r"at most 1 to 20 by feature, got 1\.5 in 2 of 2 queries"):
+    with pytest.raises(UsageError, match=r"at most 1 to 20 by feature, got 1\.5 in 2 of 2 inputs"):
         box.admit(torch.tensor([[1.5, 0.0, 11.0], [2.0, 0.0, 11.0]]))
     sample = box.sample(500, torch.Generator().manual_seed(0))
     box.admit(sample)
@@ -83,7 +84,7 @@ def test_exactly_what_lies_in_the_box_is_admitted_and_clamp_mends_the_rest(x: np
     if inside:
         assert np.array_equal(box.admit(x), x)
     else:
-        with pytest.raises(UsageError, match=r"use spec\.clamp"):
+        with pytest.raises(UsageError, match="clamp them to the box"):
             box.admit(x)
     mended = box.admit(box.clamp(torch.from_numpy(x)))
     assert np.array_equal(mended, np.clip(x, [0.0, -1.0, 0.5], [1.0, 2.0, 0.75]).astype(np.float32))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
-from leakmeter.runs.files import told, write_atomic
+from leakmeter.files import write_atomic, writing
 
 _SECONDS_BETWEEN_SAVES = 5.0
 
@@ -74,7 +74,7 @@ class CountsFile:
             counts=tally.counts.numpy(),
             done=tally.done.numpy(),
         )
-        with told(self.path):
+        with writing(self.path):
             write_atomic(self.path, content.getvalue())
         self._saved = time.monotonic()
 

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from leakmeter.certificates.counts_file import CountsFile, Tally
 from leakmeter.certificates.sequential import StoppingRule
+from leakmeter.compute import evaluating, prefer_channels_last
 from leakmeter.errors import UsageError, VictimError
 from leakmeter.progress import SILENT, Progress
 from leakmeter.seeds import stream
-from leakmeter.training.loop import evaluating, prefer_channels_last
 
 CHUNK = 50
 Classifier = Callable[[Tensor], Tensor]

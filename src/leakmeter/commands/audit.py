@@ -3,121 +3,114 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from leakmeter.commands import options
 
+if TYPE_CHECKING:
+    from leakmeter._audit.flow import Audit
 
-def demo(out: options.Out = Path("runs"), display: options.Display = None) -> None:
+
+def demo(out: options.Out = Path("runs"), display: options.Display = None) -> int:
     """A whole small audit on embedded data."""
+    from leakmeter._audit.flow import audit as run_audit
     from leakmeter.demo import PLAN
-    from leakmeter.flow import audit as run_audit
 
-    options.conclude(run_audit(PLAN, out=out, progress=options.display(display)))
+    return _conclude(run_audit(PLAN, out=out, progress=options.display(display)))
 
 
 def audit(
     plan: Annotated[Path | None, typer.Argument(help="a TOML plan; flags override it")] = None,
-    victim: options.Victim = None,
-    data: options.Data = None,
-    data_dir: options.DataDir = None,
+    *,
+    victim: options.VictimFlags,
+    data: options.DataFlags,
     view: Annotated[list[str] | None, typer.Option("--view", help="labels, top:K, probs, probs:D, logits")] = None,
     attack: Annotated[list[str] | None, typer.Option("--attack", help="an attack by name; repeat for more")] = None,
     defense: Annotated[list[str] | None, typer.Option("--defense", help="a defense; repeat for more")] = None,
     seed: Annotated[list[int] | None, typer.Option("--seed", help="repeat for several seeds")] = None,
     budget: options.Budget = None,
-    input_shape: options.InputShape = None,
-    low: options.Low = None,
-    high: options.High = None,
-    classes: options.Classes = None,
-    outputs: options.Outputs = None,
-    authorized_by: options.AuthorizedBy = None,
-    key_env: options.KeyEnv = None,
-    rps: options.Rps = None,
-    concurrency: options.Concurrency = None,
+    model: options.ModelFlags,
     name: Annotated[str | None, typer.Option("--name", help="what to call the run")] = None,
-    out: options.Out = Path("runs"),
-    resume: options.Resume = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
-    executor: options.Executor = "local",
-    display: options.Display = None,
-) -> None:
+    run: options.RunFlags,
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            "--executor", envvar="LEAKMETER_EXECUTOR", help="where: inline, local, local:N, ray or ray:ADDRESS"
+        ),
+    ] = None,
+) -> int:
     """Audits a model: attacks it, judges the copies, writes a report. Only audit models you own or may test."""
-    from leakmeter.flow import audit as run_audit
-    from leakmeter.plan import make_plan
-
     flags: dict[str, Any] = {
         "name": name,
-        "victim": options.victim_flags(locals()),
-        "data": {"name": data, "dir": data_dir and str(data_dir)},
+        "victim": victim.section(model),
+        "data": data.section(),
         "views": view,
         "attacks": attack and [{"name": each} for each in attack],
         "defenses": defense,
         "seeds": seed,
         "budget": budget,
-        "device": device and options.device(device),
-        "threads": threads,
+        **run.section(),
     }
-    content = options.merge(options.base_plan(plan, resume), options.given(flags))
-    options.conclude(
-        run_audit(make_plan(content), out=out, resume=resume, executor=executor, progress=options.display(display))
-    )
+    return _conclude(_audit(_base(plan, run.resume), flags, run, executor))
 
 
 def extract(
     attack: Annotated[str, typer.Argument(help="surrogate, dfme, codfe, dast, procedural, gradients, exact, ...")],
-    victim: options.Victim = None,
+    *,
+    victim: options.VictimFlags,
     view: Annotated[str | None, typer.Option("--view", help="labels, top:K, probs, probs:D, logits, +gradient")] = None,
     budget: options.Budget = None,
     stops: Annotated[str | None, typer.Option("--stops", help="query counts for the curve, such as 100,1000")] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", "-S", help="an option, such as pool=mnist")] = None,
+    settings: options.Settings = None,
     defense: Annotated[str | None, typer.Option("--defense", help="a defense around the victim")] = None,
-    data: options.Data = None,
-    data_dir: options.DataDir = None,
-    input_shape: options.InputShape = None,
-    low: options.Low = None,
-    high: options.High = None,
-    classes: options.Classes = None,
-    outputs: options.Outputs = None,
-    authorized_by: options.AuthorizedBy = None,
-    key_env: options.KeyEnv = None,
-    rps: options.Rps = None,
-    concurrency: options.Concurrency = None,
+    data: options.DataFlags,
+    model: options.ModelFlags,
     seed: Annotated[int | None, typer.Option("--seed", envvar="LEAKMETER_SEED")] = None,
-    out: options.Out = Path("runs"),
-    resume: options.Resume = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
-    display: options.Display = None,
-) -> None:
+    run: options.RunFlags,
+) -> int:
     """Copies a model with one attack and writes a full run directory."""
-    from leakmeter.flow import audit as run_audit
-    from leakmeter.plan import make_plan
-
-    flags: dict[str, Any] = {
-        "name": None if resume else f"extract-{attack}",
-        "victim": options.victim_flags(locals()),
-        "data": {"name": data, "dir": data_dir and str(data_dir)},
+    chosen = {"name": attack, **options.settings(settings, data.data_dir)}
+    flags = {
+        "name": None if run.resume else f"extract-{attack}",
+        "victim": victim.section(model),
+        "data": data.section(),
         "views": view and [view],
-        "attacks": None
-        if resume and not settings
-        else [{"name": attack, **options.settings(settings or [], data_dir)}],
+        "attacks": None if run.resume and not settings else [chosen],
         "defenses": defense and [defense],
-        "seeds": None if resume and seed is None else [seed or 0],
+        "seeds": None if run.resume and seed is None else [seed or 0],
         "budget": budget,
         "stops": stops and options.numbers("--stops", stops),
-        "device": device and options.device(device),
-        "threads": threads,
+        **run.section(),
     }
-    base = options.base_plan(None, resume) or {"views": ["probs"]}
-    options.conclude(
-        run_audit(
-            make_plan(options.merge(base, options.given(flags))),
-            out=out,
-            resume=resume,
-            progress=options.display(display),
-        )
-    )
+    result = _audit(_base(None, run.resume) or {"views": ["probs"]}, flags, run, "inline")
+    code = _conclude(result)
+    for cell in result.cells:
+        if cell.status == "done":
+            typer.echo(f"substitute: {result.folder / 'cells' / cell.id / 'substitute.safetensors'}")
+    return code
+
+
+def _base(plan: Path | None, resume: Path | None) -> dict[str, Any]:
+    """What flags override: the plan given, or that of the run to go on with."""
+    from leakmeter.plan import read_plan
+    from leakmeter.runs.run import Run
+
+    return read_plan(plan) if plan is not None else Run.open(resume).plan if resume is not None else {}
+
+
+def _audit(base: dict[str, Any], flags: dict[str, Any], run: options.RunFlags, executor: str | None) -> Audit:
+    from leakmeter._audit.flow import audit as run_audit
+    from leakmeter.plan import make_plan
+
+    plan = make_plan(options.merge(base, options.given(flags)))
+    return run_audit(plan, out=run.out, resume=run.resume, executor=executor, progress=options.display(run.display))
+
+
+def _conclude(result: Audit) -> int:
+    """Prints the verdict; its exit code."""
+    from leakmeter.report.text import verdict_text
+
+    typer.echo(verdict_text(result))
+    return result.exit_code

@@ -1,47 +1,146 @@
-"""What the commands share: their options, and how flags become a plan. Nothing heavy is imported here."""
+"""What the commands share: groups of flags, and how flags become a plan. Nothing heavy is imported here."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from leakmeter.errors import UsageError
 
-Victim = Annotated[
-    str | None,
-    typer.Option(
-        "--victim", envvar="LEAKMETER_VICTIM", help="package.module:factory, file.py:factory, .pt2, .onnx or http://…"
-    ),
-]
-InputShape = Annotated[str | None, typer.Option("--input-shape", help="shape of one input, such as 1,28,28")]
-Low = Annotated[float | None, typer.Option("--low", help="lowest input value; -inf: unbounded")]
-High = Annotated[float | None, typer.Option("--high", help="highest input value; inf: unbounded")]
-Classes = Annotated[int | None, typer.Option("--classes", help="number of output columns")]
-Outputs = Annotated[str | None, typer.Option("--outputs", help="what the victim returns: logits, probs or labels")]
-AuthorizedBy = Annotated[
-    str | None,
-    typer.Option("--authorized-by", help="who allowed the audit; needed for a victim on another machine"),
-]
 KeyEnv = Annotated[str | None, typer.Option("--key-env", help="environment variable that holds the API key")]
-Rps = Annotated[float | None, typer.Option("--rps", help="most requests a second to a remote victim")]
-Concurrency = Annotated[int | None, typer.Option("--concurrency", help="most requests to it at once")]
-Data = Annotated[
-    str | None, typer.Option("--data", envvar="LEAKMETER_TEST_DATA", help="test data: a name, an .npz, an image folder")
-]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="where datasets are (or LEAKMETER_DATA)")]
 Budget = Annotated[
     int | None, typer.Option("--budget", envvar="LEAKMETER_BUDGET", help="most queries an attack may ask")
 ]
+Settings = Annotated[list[str] | None, typer.Option("--set", "-S", help="an option, such as recipe.steps=600")]
+Seed = Annotated[int, typer.Option("--seed", envvar="LEAKMETER_SEED")]
 Out = Annotated[Path, typer.Option("--out", envvar="LEAKMETER_OUT", help="folder for run directories")]
-Resume = Annotated[Path | None, typer.Option("--resume", help="go on with this run directory")]
 Device = Annotated[str | None, typer.Option("--device", envvar="LEAKMETER_DEVICE", help="auto, cpu or cuda")]
 Threads = Annotated[int | None, typer.Option("--threads", envvar="LEAKMETER_THREADS", help="torch threads")]
-Executor = Annotated[
-    str, typer.Option("--executor", envvar="LEAKMETER_EXECUTOR", help="where: local, local:N, ray or ray:ADDRESS")
-]
 Display = Annotated[str | None, typer.Option("--display", envvar="LEAKMETER_DISPLAY", help="rich, plain or none")]
+
+
+@dataclass(frozen=True)
+class ModelFlags:
+    """What may not be read off a model."""
+
+    input_shape: Annotated[str | None, typer.Option("--input-shape", help="shape of one input, such as 1,28,28")] = None
+    low: Annotated[float | None, typer.Option("--low", help="lowest input value; -inf: unbounded")] = None
+    high: Annotated[float | None, typer.Option("--high", help="highest input value; inf: unbounded")] = None
+    classes: Annotated[int | None, typer.Option("--classes", help="number of output columns")] = None
+    outputs: Annotated[
+        str | None, typer.Option("--outputs", help="what the victim returns: logits, probs or labels")
+    ] = None
+
+    def section(self, source: str | None) -> dict[str, Any]:
+        """`[victim]` of a plan."""
+        return {
+            "source": source,
+            "input_shape": self.input_shape and numbers("--input-shape", self.input_shape),
+            "low": self.low,
+            "high": self.high,
+            "classes": self.classes,
+            "outputs": self.outputs,
+        }
+
+
+@dataclass(frozen=True)
+class VictimFlags:
+    """Which model, and how to ask it if it is behind an API."""
+
+    victim: Annotated[
+        str | None,
+        typer.Option(
+            "--victim",
+            envvar="LEAKMETER_VICTIM",
+            help="package.module:factory, file.py:factory, .pt2, .onnx or http://…",
+        ),
+    ] = None
+    authorized_by: Annotated[
+        str | None,
+        typer.Option("--authorized-by", help="who allowed the audit; needed for a victim on another machine"),
+    ] = None
+    key_env: KeyEnv = None
+    rps: Annotated[float | None, typer.Option("--rps", help="most requests a second to a remote victim")] = None
+    concurrency: Annotated[int | None, typer.Option("--concurrency", help="most requests to it at once")] = None
+
+    def section(self, model: ModelFlags) -> dict[str, Any]:
+        """`[victim]` of a plan."""
+        remote = {
+            "authorized_by": self.authorized_by,
+            "key_env": self.key_env,
+            "rps": self.rps,
+            "concurrency": self.concurrency,
+        }
+        return {**model.section(self.victim), "remote": remote}
+
+
+@dataclass(frozen=True)
+class DataFlags:
+    """The owner's test data."""
+
+    data: Annotated[
+        str | None,
+        typer.Option("--data", envvar="LEAKMETER_TEST_DATA", help="test data: a name, an .npz, an image folder"),
+    ] = None
+    data_dir: DataDir = None
+
+    def section(self, limit: int | None = None) -> dict[str, Any]:
+        """`[data]` of a plan."""
+        return {"name": self.data, "dir": self.data_dir and str(self.data_dir), "limit": limit}
+
+
+@dataclass(frozen=True)
+class RunFlags:
+    """Where a run directory is made, or which one to go on with, and how it computes."""
+
+    out: Out = Path("runs")
+    resume: Annotated[Path | None, typer.Option("--resume", help="go on with this run directory")] = None
+    device: Device = None
+    threads: Threads = None
+    display: Display = None
+
+    def section(self) -> dict[str, Any]:
+        """What a plan says of it."""
+        return {"device": self.device and device(self.device), "threads": self.threads}
+
+
+def spread(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with flags in place of its groups of flags: typer knows no dataclasses."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name in groups:
+            kinds = get_type_hints(groups[name], include_extras=True)
+            flags = [(field.name, field.default, kinds[field.name]) for field in fields(groups[name])]
+        else:
+            flags = [(name, parameter.default, hints[name])]
+        parameters += [inspect.Parameter(flag, parameter.KEYWORD_ONLY, default=d, annotation=t) for flag, d, t in flags]
+
+    def run(**given: Any) -> Any:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        return command(**given)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def refuse_beside_resume(context: typer.Context, *allowed: str) -> None:
+    """For a command whose resumed run has all its settings: a flag that would be ignored is a mistake."""
+    for flag in context.command.params:
+        source = context.get_parameter_source(flag.name or "")
+        told = source is not None and source.name == "COMMANDLINE"
+        if told and flag.name not in (*allowed, "resume", "display"):
+            raise UsageError(f"--resume goes on with the settings of its run; leave out {flag.opts[0]}, or start anew")
 
 
 def display(mode: str | None) -> Any:
@@ -64,17 +163,6 @@ def device(name: str) -> str:
     return name
 
 
-def victim_flags(given: dict[str, Any]) -> dict[str, Any]:
-    """The victim's section of a plan, from a command's own arguments, its `locals()`."""
-    shape = given.get("input_shape")
-    return {
-        "source": given["victim"],
-        "input_shape": numbers("--input-shape", shape) if shape else None,
-        **{name: given.get(name) for name in ("low", "high", "classes", "outputs")},
-        "remote": {name: given.get(name) for name in ("authorized_by", "key_env", "rps", "concurrency")},
-    }
-
-
 def numbers(flag: str, text: str) -> list[int]:
     """Whole numbers with commas between them."""
     try:
@@ -83,12 +171,12 @@ def numbers(flag: str, text: str) -> list[int]:
         raise UsageError(f"expected {flag} to be whole numbers with commas between, got '{text}'") from error
 
 
-def settings(pairs: list[str], data_dir: Path | None) -> dict[str, Any]:
+def settings(pairs: list[str] | None, data_dir: Path | None = None) -> dict[str, Any]:
     """`recipe.steps=600` as nested keys; a value is read as TOML, or as text where it is not."""
     import tomllib
 
     tree: dict[str, Any] = {}
-    for pair in pairs:
+    for pair in pairs or []:
         key, equals, text = pair.partition("=")
         if not equals or not key:
             raise UsageError(f"expected --set KEY=VALUE, got '{pair}'")
@@ -106,19 +194,6 @@ def settings(pairs: list[str], data_dir: Path | None) -> dict[str, Any]:
     return tree
 
 
-def base_plan(plan: Path | None, resume: Path | None) -> dict[str, Any]:
-    """What flags override: the plan given, or that of the run to go on with."""
-    if plan is not None:
-        from leakmeter.plan import read_plan
-
-        return read_plan(plan)
-    if resume is not None:
-        from leakmeter.runs.run import Run
-
-        return Run.open(resume).plan
-    return {}
-
-
 def given(flags: dict[str, Any]) -> dict[str, Any]:
     """Only what was really given: the rest must not override the plan."""
     kept = {key: given(value) if isinstance(value, dict) else value for key, value in flags.items()}
@@ -132,19 +207,3 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
         merged[key] = merge(merged[key], value) if both else value
     return merged
-
-
-def conclude(result: Any) -> None:
-    """Prints the verdict and leaves with its exit code."""
-    from leakmeter.report.text import verdict_text
-
-    typer.echo(verdict_text(result))
-    raise typer.Exit(result.exit_code)
-
-
-def set_threads(threads: int | None) -> None:
-    """Torch's threads, one unless said otherwise: results are the same bit for bit only for the same number."""
-    import torch
-
-    torch.set_num_threads(threads or 1)
-    torch.set_flush_denormal(True)

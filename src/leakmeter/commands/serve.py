@@ -14,11 +14,8 @@ def serve(
     port: Annotated[int, typer.Option("--port", min=0, max=65535)] = 8000,
     key_env: options.KeyEnv = None,
     rate: Annotated[float | None, typer.Option("--rate", help="most requests a second")] = None,
-    input_shape: options.InputShape = None,
-    low: options.Low = None,
-    high: options.High = None,
-    classes: options.Classes = None,
-    outputs: options.Outputs = None,
+    *,
+    model: options.ModelFlags,
 ) -> None:
     """Serves a model on this machine, in the Open Inference Protocol."""
     from leakmeter.plan import make_plan
@@ -26,7 +23,7 @@ def serve(
     from leakmeter.serve.model import Served
     from leakmeter.victims.load import load_victim
 
-    facts = options.given(options.victim_flags({**locals(), "key_env": None}))  # the key is the server's own
-    model = load_victim(victim, **make_plan({"victim": facts}).victim.keywords())
-    typer.echo(f"the model: http://127.0.0.1:{port}/v2/models/{Served(model).name}")
-    run_server(model, port=port, key_env=key_env, rate=rate)
+    plan = make_plan({"victim": options.given(model.section(victim))})
+    opened = load_victim(victim, **plan.victim.keywords())
+    typer.echo(f"the model: http://127.0.0.1:{port}/v2/models/{Served(opened).name}")
+    run_server(opened, port=port, key_env=key_env, rate=rate)

@@ -25,17 +25,17 @@ def study(
     display: options.Display = None,
 ) -> None:
     """Runs one of the papers' experiments, or ours, and writes its numbers and figure."""
+    from leakmeter.compute import computing
     from leakmeter.studies import STUDIES
-    from leakmeter.studies.settings import Settings
+    from leakmeter.studies.options import StudyOptions
 
     if name is None:
         typer.echo("\n".join(STUDIES))
-        raise typer.Exit
+        return
     run = STUDIES[name]
     if (victim or data) and name != "smoothgrad-maps":
         raise UsageError(f"the study '{name}' trains its own victims; --victim and --data are for smoothgrad-maps")
-    options.set_threads(threads)
-    settings = Settings(
+    settings = StudyOptions(
         out or Path("results") / name,
         seed,
         seeds,
@@ -46,5 +46,6 @@ def study(
         victim,
         data,
     )
-    run(settings)
+    with computing(threads or 1):
+        run(settings)
     typer.echo(settings.out)

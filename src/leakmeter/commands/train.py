@@ -1,7 +1,8 @@
-"""`leakmeter train`."""
+"""`leakmeter train`: the weights and their accuracy, in a run directory."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +16,8 @@ def train(
     data: Annotated[str, typer.Option("--data", help="a dataset's name, an .npz or an image folder")] = "digits",
     model: Annotated[str, typer.Option("--model", help="a network by name, such as lenet or mlp:256")] = "lenet",
     epochs: Annotated[int, typer.Option("--epochs", min=1)] = 10,
-    settings: Annotated[list[str] | None, typer.Option("--set", "-S", help="an option, such as sigma=0.5")] = None,
-    seed: Annotated[int, typer.Option("--seed", envvar="LEAKMETER_SEED")] = 0,
+    settings: options.Settings = None,
+    seed: options.Seed = 0,
     data_dir: options.DataDir = None,
     out: options.Out = Path("runs"),
     device: options.Device = None,
@@ -24,20 +25,35 @@ def train(
     display: options.Display = None,
 ) -> None:
     """Trains a network, plainly or to be robust, and keeps it where other commands can load it."""
-    from leakmeter.training.command import train_to_run
+    import torch
 
-    options.set_threads(threads)
-    path, accuracy = train_to_run(
-        technique,
-        data,
-        model,
-        epochs=epochs,
-        options=options.settings(settings or [], None),
-        seed=seed,
-        data_dir=data_dir,
-        out=out,
-        device=options.device(device or "cpu"),
-        progress=options.display(display),
-    )
-    typer.echo(f"accuracy {accuracy:.2%} on the test split of {data}")
-    typer.echo(path)
+    from leakmeter.compute import computing
+    from leakmeter.data.catalogue import load
+    from leakmeter.evaluation.intervals import wilson
+    from leakmeter.evaluation.score import predict
+    from leakmeter.files import write_atomic
+    from leakmeter.models import make_model
+    from leakmeter.models.saved import save_network
+    from leakmeter.runs.run import Run, fresh_path
+    from leakmeter.training.train import train as train_network
+
+    more = options.settings(settings)
+    plan = {"technique": technique, "data": data, "model": model, "epochs": epochs, "options": more, "seed": seed}
+    where, progress = options.device(device or "cpu"), options.display(display)
+    dataset, test = load(data, "train", data_dir), load(data, "test", data_dir)
+    (x, y), (test_x, test_y) = dataset.labelled(), test.labelled()
+    shape, classes = dataset.input_shape, dataset.classes or 0
+    with computing(threads or 1):
+        network = make_model(model, shape, classes, seed=seed).to(where)
+        run = Run.enter(fresh_path(out, f"train-{technique}"), plan)
+        with run.held():
+            kept = run.checkpoint("network")
+            train_network(
+                technique, network, (x, y), epochs=epochs, seed=seed, progress=progress, checkpoint=kept, **more
+            )
+            save_network(network, run.path / "model.safetensors", model, shape, classes)
+            right = int((predict(network, test_x).argmax(1) == test_y).sum())
+            rate = {"accuracy": right / len(test_y), "interval": wilson(right, len(test_y)).model_dump()}
+            write_atomic(run.path / "train.json", json.dumps({**plan, **rate, "torch": torch.__version__}).encode())
+    typer.echo(f"accuracy {rate['accuracy']:.2%} on the test split of {data}")
+    typer.echo(run.path / "model.safetensors")

@@ -170,8 +170,8 @@ class Columns(Sequence[Column]):
             x[:, group] = unit[:, group]
         return self.snap(x).to(dtype)
 
-    def check(self, x: Tensor, first_row: int = 1) -> None:
-        """Refuses rows that no column admits, naming column and row."""
+    def admit(self, x: Tensor, first_row: int = 1) -> Tensor:
+        """The rows, or an error that names the first column and row that does not fit."""
         for place, column in enumerate(self):
             bad = (x[:, place] - _snapped(x[:, place], column)).abs() > 1e-6 * (1 + x[:, place].abs())
             bad |= x[:, place].isnan() & (not column.missing)
@@ -188,6 +188,7 @@ class Columns(Sequence[Column]):
                 raise UsageError(
                     f"expected exactly one 1 in the one-hot group '{name}', got another number in row {row + first_row}"
                 )
+        return x
 
     def above(self, place: int, threshold: float) -> str:
         """A threshold in the owner's words: `Age > 41.5`."""

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import http.client
-import os
-import shutil
-import ssl
 import tarfile
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pooch
+from requests import RequestException
+
 from leakmeter.data.places import roots
-from leakmeter.errors import UsageError
-from leakmeter.progress import SILENT, Progress
+from leakmeter.errors import UsageError, first_line
+from leakmeter.progress import SILENT, Progress, Task
 from leakmeter.registry import did_you_mean
 
-_CHUNK = 1 << 18
 _TIMEOUT = 60.0
-_NETWORK = (urllib.error.URLError, http.client.HTTPException, ssl.SSLError, TimeoutError, ConnectionError)
 
 
 @dataclass(frozen=True)
@@ -81,19 +74,28 @@ def fetch(name: str, *, data_dir: Path | None = None, base_url: str | None = Non
     """Downloads a dataset into the first of `places.roots(data_dir)` and returns its folder.
 
     A file appears under its name only whole and with the right checksum. Files already right are left alone; others
-    of the same name are replaced. `base_url` names a mirror.
+    of the same name are replaced.
+
+    Args:
+        name: a published dataset.
+        data_dir: where to put it; None: where it will be looked for.
+        base_url: a mirror.
+        progress: what shows progress.
     """
     remote = _remote(name)
     base = base_url or remote.base
     if not base.startswith(("http://", "https://")):
         raise UsageError(f"expected an http or https address to fetch {name} from, got '{base}'")
     folder = roots(data_dir)[0] / name
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for file, checksum in remote.files.items():
-            _bring(f"{base.rstrip('/')}/{file}", folder / file, checksum, remote.members, progress)
-    except OSError as error:
-        raise UsageError(f"cannot write to {folder}: {error.strerror or error}; choose another data folder") from error
+    if remote.members and _unpacked(folder, remote):
+        progress.say(f"{folder}: already unpacked")
+        return folder
+    pooch.get_logger().setLevel("ERROR")
+    for file, checksum in remote.files.items():
+        archive = _retrieve(f"{base.rstrip('/')}/{file}", folder / file, checksum, progress)
+        if remote.members:
+            _unpack(archive, remote)
+            archive.unlink()
     return folder
 
 
@@ -107,78 +109,60 @@ def _remote(name: str) -> Remote:
     return REMOTES[name]
 
 
-def _bring(url: str, target: Path, checksum: str, members: dict[str, int], progress: Progress) -> None:
-    if members and all(_has_size(target.parent / member, size) for member, size in members.items()):
-        progress.say(f"{target.parent}: already unpacked")
-        return
-    if target.is_file() and _digest(target, checksum) == checksum:
-        progress.say(f"{target}: already there")
-    else:
-        with _temporary(target) as part:
-            _download(url, part, checksum, progress)
-            os.replace(part, target)
-    if members:
-        _unpack(target, members)
-        target.unlink()
+def _retrieve(url: str, target: Path, checksum: str, progress: Progress) -> Path:
+    with ExitStack() as tasks:
+        download = pooch.HTTPDownloader(progressbar=_Bar(f"fetching {url}", progress, tasks), timeout=_TIMEOUT)
+        try:
+            return Path(pooch.retrieve(url, checksum, fname=target.name, path=target.parent, downloader=download))
+        except RequestException as error:
+            raise UsageError(f"cannot fetch {url}: {first_line(error)}; try again, or name a mirror") from error
+        except ValueError as error:  # the checksum of what came is another
+            raise UsageError(
+                f"expected {checksum} from {url}, got another file; try again, or name a mirror"
+            ) from error
+        except OSError as error:
+            why = error.strerror or error
+            raise UsageError(f"cannot write to {target.parent}: {why}; choose another data folder") from error
 
 
-def _download(url: str, part: Path, checksum: str, progress: Progress) -> None:
-    received = 0
-    try:
-        with (
-            urllib.request.urlopen(url, timeout=_TIMEOUT) as response,
-            part.open("wb") as file,
-            progress.task(f"fetching {url}", response.length) as task,
-        ):
-            while chunk := response.read(_CHUNK):
-                file.write(chunk)
-                received += len(chunk)
-                task.advance(len(chunk))
-    except (*_NETWORK, ValueError) as error:  # ValueError: an address that is none
-        raise UsageError(f"cannot fetch {url}: {error}; try again, or name a mirror") from error
-    got = _digest(part, checksum)
-    if got != checksum:
-        raise UsageError(f"expected {checksum} from {url}, got {got} ({received:,} bytes); try again, or name a mirror")
+class _Bar:
+    """A task in the form in which pooch moves a bar: it sets `total`, then counts whole chunks."""
+
+    total = 0
+
+    def __init__(self, title: str, progress: Progress, tasks: ExitStack) -> None:
+        self._title, self._progress, self._tasks = title, progress, tasks
+        self._task: Task | None = None
+        self._done = 0
+
+    def update(self, received: int) -> None:
+        """Moves on by what came, at most to the end."""
+        if self._task is None:
+            self._task = self._tasks.enter_context(self._progress.task(self._title, self.total))
+        step = min(received, self.total - self._done)
+        self._done += step
+        self._task.advance(step)
+
+    def reset(self) -> None:
+        """Not needed: pooch fills the bar once more at the end, and it is full."""
+
+    def close(self) -> None:
+        """Not needed: the task closes with its block."""
 
 
-def _digest(path: Path, checksum: str) -> str:
-    """The digest of the file, by the algorithm and in the form of `checksum`."""
-    algorithm = checksum.partition(":")[0]
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False))
-    return f"{algorithm}:{digest.hexdigest()}"
+def _unpacked(folder: Path, remote: Remote) -> bool:
+    sizes = {member: folder / member for member in remote.members}
+    return all(path.is_file() and path.stat().st_size == remote.members[name] for name, path in sizes.items())
 
 
-def _has_size(path: Path, size: int) -> bool:
-    return path.is_file() and path.stat().st_size == size
-
-
-def _unpack(archive: Path, members: dict[str, int]) -> None:
+def _unpack(archive: Path, remote: Remote) -> None:
     """Writes the named regular files and nothing else, so no other path in the archive matters."""
     try:
         with tarfile.open(archive) as tar:
-            for member in members:
-                _extract(tar, member, archive.parent / member)
+            for member in remote.members:
+                if not tar.getmember(member).isfile():
+                    raise KeyError(f"{member} is not a regular file")
+                tar.extract(member, archive.parent, filter="data")
     except (tarfile.TarError, KeyError, EOFError) as error:
-        raise UsageError(f"expected {', '.join(members)} in {archive}, got an archive without: {error}") from error
-
-
-def _extract(tar: tarfile.TarFile, member: str, target: Path) -> None:
-    source = tar.extractfile(member) if tar.getmember(member).isfile() else None
-    if source is None:
-        raise KeyError(f"{member} is not a regular file")
-    target.parent.mkdir(exist_ok=True)
-    with _temporary(target) as part:
-        with source, part.open("wb") as file:
-            shutil.copyfileobj(source, file)
-        os.replace(part, target)
-
-
-@contextmanager
-def _temporary(target: Path) -> Iterator[Path]:
-    """A file beside `target`, gone afterwards unless it was renamed."""
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        yield part
-    finally:
-        part.unlink(missing_ok=True)
+        expected = ", ".join(remote.members)
+        raise UsageError(f"expected {expected} in {archive}, got an archive without: {error}") from error

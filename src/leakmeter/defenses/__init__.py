@@ -6,13 +6,12 @@ the attacker knows the defense and undoes what one answer lets it undo.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from leakmeter.errors import NotApplicable, UsageError
 from leakmeter.registry import Registry
+from leakmeter.settings import from_text
 
 if TYPE_CHECKING:
     from leakmeter.defenses.base import Defense
@@ -32,6 +31,7 @@ DEFENSES: Registry[type[Defense]] = Registry(
         "reverse-sigmoid": "leakmeter.defenses.reverse_sigmoid:ReverseSigmoid",
         "smoothing": "leakmeter.defenses.smoothing:Smoothing",
     },
+    group="leakmeter.defenses",
 )
 
 
@@ -59,24 +59,7 @@ def canonical(text: str) -> str:
 def parse(text: str) -> tuple[Defense, bool]:
     """The defense, and whether the attacker knows it."""
     plain = text.removesuffix(ADAPTIVE)
-    name, colon, given = plain.partition(":")
-    kind: Any = DEFENSES[name]
-    numbers = given.split(",") if colon else []
-    wanted = fields(kind)
-    if len(numbers) != len(wanted):
-        form = ",".join(field.name.upper() for field in wanted)
-        raise UsageError(f"expected the defense {name}{':' if form else ''}{form}, got '{plain}'")
-    defense = kind(*(_number(number, str(field.type), plain) for number, field in zip(numbers, wanted, strict=True)))
+    defense = from_text(DEFENSES, plain)
     if plain != text and not defense.undoable:
         raise UsageError(f"the defense {defense} leaves nothing to undo; write '{defense}' instead of '{text}'")
     return defense, plain != text
-
-
-def _number(text: str, kind: str, defense: str) -> float:
-    try:
-        value = int(text) if kind == "int" else float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise UsageError(f"expected {'whole numbers' if kind == 'int' else 'numbers'} in '{defense}', got '{text}'")
-    return value

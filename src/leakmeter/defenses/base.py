@@ -12,7 +12,7 @@ from leakmeter.errors import NotApplicable
 from leakmeter.oracle.answer import Answer, to_labels
 from leakmeter.oracle.view import View
 from leakmeter.victims.spec import Outputs
-from leakmeter.victims.victim import Responder
+from leakmeter.victims.victim import Question, Responder
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Defense:
             got = "labels" if spec.outputs == "labels" else "a single score"
             raise NotApplicable(f"the defense {self} needs a victim that returns logits or probabilities, got {got}")
 
-    def respond(self, victim: Responder, x: Tensor, noise: torch.Generator) -> Tensor:
+    def respond(self, victim: Responder, x: Tensor, question: Question) -> Tensor:
         """The defended outputs. Computed in float64, so that the defense adds no rounding of its own."""
-        outputs = victim.respond(x, noise)
+        outputs = victim.respond(x, question)
         probs = outputs.double().softmax(1) if victim.spec.outputs == "logits" else outputs.double()
-        return self.change(probs, noise).to(outputs.dtype)
+        return self.change(probs, question.noise).to(outputs.dtype)
 
     def change(self, probs: Tensor, noise: torch.Generator) -> Tensor:
         """What is shown instead of these probabilities."""
@@ -65,14 +65,14 @@ class Defended:
         self.differentiable = victim.differentiable and defense.differentiable
         self._defense, self._victim = defense, victim
 
-    def respond(self, x: Tensor, noise: torch.Generator) -> Tensor:
+    def respond(self, x: Tensor, question: Question) -> Tensor:
         """The victim's outputs as the defense shows them."""
-        return self._defense.respond(self._victim, x, noise)
+        return self._defense.respond(self._victim, x, question)
 
 
-def labels_of(victim: Responder, x: Tensor, noise: torch.Generator) -> Tensor:
+def labels_of(victim: Responder, x: Tensor, question: Question) -> Tensor:
     """The victim's label of each row, whatever it returns."""
-    outputs = victim.respond(x, noise)
+    outputs = victim.respond(x, question)
     return outputs.long() if victim.spec.outputs == "labels" else to_labels(outputs)
 
 

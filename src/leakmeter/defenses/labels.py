@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from leakmeter.defenses.base import Defense, labels_of
 from leakmeter.victims.spec import Outputs
-from leakmeter.victims.victim import Responder
+from leakmeter.victims.victim import Question, Responder
 
 
 @dataclass(frozen=True)
@@ -24,6 +23,6 @@ class Labels(Defense):
     def check(self, victim: Responder) -> None:
         """Stands before any victim."""
 
-    def respond(self, victim: Responder, x: Tensor, noise: torch.Generator) -> Tensor:
+    def respond(self, victim: Responder, x: Tensor, question: Question) -> Tensor:
         """The label of each row."""
-        return labels_of(victim, x, noise)
+        return labels_of(victim, x, question)

@@ -11,7 +11,7 @@ from torch import Tensor
 from leakmeter.defenses.base import Defense, labels_of, softened
 from leakmeter.errors import NotApplicable, UsageError
 from leakmeter.oracle.answer import Answer
-from leakmeter.victims.victim import Responder
+from leakmeter.victims.victim import Question, Responder
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Smoothing(Defense):
                 f"the defense {self} would ask a remote victim {self.n} times a query; smooth on its side"
             )
 
-    def respond(self, victim: Responder, x: Tensor, noise: torch.Generator) -> Tensor:
+    def respond(self, victim: Responder, x: Tensor, question: Question) -> Tensor:
         """Shares of the votes, of as many copies at once as the victim takes."""
         votes = torch.zeros(len(x), victim.spec.classes, dtype=torch.get_default_dtype())
         for copies in torch.split(torch.arange(self.n), max(1, victim.batch // len(x))):
             shape = (len(copies), *x.shape)
-            shift = torch.randn(shape, generator=noise, dtype=x.dtype).to(x.device)
-            labels = labels_of(victim, (x + self.sigma * shift).flatten(0, 1), noise).view(len(copies), -1)
+            shift = torch.randn(shape, generator=question.noise, dtype=x.dtype).to(x.device)
+            labels = labels_of(victim, (x + self.sigma * shift).flatten(0, 1), question).view(len(copies), -1)
             votes.scatter_add_(1, labels.T.cpu(), votes.new_ones(len(x), len(copies)))
         return votes / self.n
 

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from torch import Tensor
 
-from leakmeter.errors import UsageError
 from leakmeter.registry import Registry
+from leakmeter.settings import from_text
 
 LIMIT = 5000
 """Queries of an attack that detectors see: the first ones."""
@@ -26,16 +26,11 @@ class Detector(Protocol):
         """Sees some queries and the labels they were answered with."""
 
 
-DETECTORS: Registry[Callable[..., Detector]] = Registry("detector", {"prada": "leakmeter.detectors.prada:Prada"})
+DETECTORS: Registry[Callable[..., Detector]] = Registry(
+    "detector", {"prada": "leakmeter.detectors.prada:Prada"}, "leakmeter.detectors"
+)
 
 
 def make_detector(text: str) -> Detector:
-    """A fresh detector: its name, and behind a colon its threshold where it is not to be the usual one."""
-    name, colon, threshold = text.partition(":")
-    kind = DETECTORS[name]
-    if not colon:
-        return kind()
-    try:
-        return kind(float(threshold))
-    except ValueError as error:
-        raise UsageError(f"expected a threshold between 0 and 1 in '{text}', such as {name}:0.9") from error
+    """A fresh detector: its name, and behind a colon its numbers where they are not to be the usual ones."""
+    return from_text(DETECTORS, text)

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from leakmeter.data.dataset import Dataset
 from leakmeter.errors import Inconclusive, UsageError
 from leakmeter.evaluation.intervals import Interval, wilson
+from leakmeter.files import write_atomic
 from leakmeter.oracle.answer import Answer, to_labels
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
-from leakmeter.runs.files import write_atomic
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 

@@ -11,10 +11,10 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from leakmeter.compute import evaluating
 from leakmeter.errors import Inconclusive, UsageError
 from leakmeter.evasion.goal import Goal, Loss
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.training.loop import evaluating
 
 
 class Labels(Protocol):

@@ -38,7 +38,7 @@ class Candidates:
     """Why an example may have failed, where the attack knows more than that it did."""
 
 
-class Attack(BaseModel, ABC, Generic[A]):
+class EvasionAttack(BaseModel, ABC, Generic[A]):
     """Hyper-parameters of one attack, which then runs on any problem."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -54,11 +54,11 @@ class Attack(BaseModel, ABC, Generic[A]):
         """One candidate an example."""
 
 
-class GradientAttack(Attack[WhiteBox], ABC):
+class GradientAttack(EvasionAttack[WhiteBox], ABC):
     """Follows gradients, so it needs the module itself."""
 
 
-class DecisionAttack(Attack[Labels], ABC):
+class DecisionAttack(EvasionAttack[Labels], ABC):
     """Needs labels alone, so it also works through an oracle."""
 
     needs_gradients: ClassVar[bool] = False

@@ -11,7 +11,7 @@ from typing import Literal, Self
 import torch
 from torch import Tensor
 
-from leakmeter.evasion.box import Box
+from leakmeter.box import Box
 
 Norm = Literal["linf", "l2"]
 _INSIDE = 1e-6  # of eps: how far inside an l2 projection aims, more than single precision is usually off

@@ -13,22 +13,21 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
 from torch import Tensor, nn
 
+from leakmeter.box import ROUNDING, Box, Edge
 from leakmeter.errors import UsageError
 from leakmeter.evasion.access import Access, OracleLabels, WhiteBox
-from leakmeter.evasion.attack import Attack, Candidates, Problem
+from leakmeter.evasion.attack import Candidates, EvasionAttack, Problem
 from leakmeter.evasion.ball import BALLS, Ball, Norm, settle
-from leakmeter.evasion.box import Box, Edge
 from leakmeter.evasion.goal import Target, aim
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.progress import SILENT, Progress
-from leakmeter.registry import Registry, did_you_mean
-from leakmeter.seeds import derive
-from leakmeter.training.loop import private_randomness
+from leakmeter.registry import Registry
+from leakmeter.seeds import derive, private_randomness
+from leakmeter.settings import checked
 
-ATTACKS: Registry[type[Attack[Any]]] = Registry(
+ATTACKS: Registry[type[EvasionAttack[Any]]] = Registry(
     "evasion attack",
     {
         "fgsm": "leakmeter.evasion.fgsm:Fgsm",
@@ -99,7 +98,7 @@ def evade(
         progress: shown while the attack runs.
         options: hyper-parameters of the attack.
     """
-    attack = _configured(name, options)
+    attack = checked(ATTACKS[name], options, name)
     norm = _checked_norm(name, attack, norm, eps)
     access = _reach(name, attack, model, eot, batch)
     if isinstance(model, Oracle):
@@ -108,7 +107,7 @@ def evade(
     with access.opened():
         x, y = access.admit(x.detach().clone()), y.clone()
         box = Box.around(x, low, high)
-        x = box.admit(x)
+        x = box.admit(x, ROUNDING)
         ball = BALLS[norm].around(x, math.inf if eps is None else eps, box)
         before = access.spent()
         with private_randomness(derive(seed, "evade"), x.device):
@@ -131,23 +130,7 @@ def evade(
     )
 
 
-def _configured(name: str, options: dict[str, object]) -> Attack[Any]:
-    kind = ATTACKS[name]
-    for option in options:
-        if option not in kind.model_fields:
-            known = ", ".join(kind.model_fields)
-            raise UsageError(
-                f"{name} has no option '{option}'{did_you_mean(option, kind.model_fields)} (known: {known})"
-            )
-    try:
-        return kind(**options)
-    except ValidationError as error:
-        first = error.errors()[0]
-        option = ".".join(map(str, first["loc"]))
-        raise UsageError(f"option '{option}' of {name}: {first['msg']}, got {first['input']!r}") from error
-
-
-def _checked_norm(name: str, attack: Attack[Any], norm: Norm | None, eps: float | None) -> Norm:
+def _checked_norm(name: str, attack: EvasionAttack[Any], norm: Norm | None, eps: float | None) -> Norm:
     norm = attack.norms[0] if norm is None else norm
     if norm not in attack.norms:
         raise UsageError(f"expected norm {' or '.join(attack.norms)} for {name}, got '{norm}'")
@@ -158,7 +141,7 @@ def _checked_norm(name: str, attack: Attack[Any], norm: Norm | None, eps: float 
     return norm
 
 
-def _reach(name: str, attack: Attack[Any], model: nn.Module | Oracle, eot: int, batch: int) -> Access:
+def _reach(name: str, attack: EvasionAttack[Any], model: nn.Module | Oracle, eot: int, batch: int) -> Access:
     if eot < 1 or batch < 1:
         raise UsageError(f"expected eot and batch of at least 1, got eot={eot} and batch={batch}")
     if isinstance(model, nn.Module):

@@ -47,7 +47,7 @@ class CarliniWagner(GradientAttack):
 
     def run(self, problem: Problem[WhiteBox]) -> Candidates:
         """Searches over c for all examples at once."""
-        search = _Search(problem.x, self.c * float(torch.as_tensor(problem.ball.box.width).square().mean()))
+        search = _Search(problem.x, self.c * float(torch.as_tensor(problem.ball.box.unit).square().mean()))
         with problem.progress.task("searching", self.rounds) as task:
             for _ in range(self.rounds):
                 rows = search.open_rows()
@@ -73,7 +73,7 @@ class CarliniWagner(GradientAttack):
             if step == 0:
                 search.flat[rows] = is_flat(uphill)
             downhill = state.adam(2 * offset - column(state.c, offset) * uphill)
-            state.x = box.clamp(state.x - self._rate(step) * box.width * downhill)
+            state.x = box.clamp(state.x - self._rate(step) * box.unit * downhill)
             state.lowest = torch.minimum(state.lowest, squared + state.c * (self.confidence - margins).clamp_min(0))
             if step % every == every - 1:
                 state.keep(state.lowest < _PROGRESS * state.before)

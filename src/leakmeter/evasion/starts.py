@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from leakmeter.box import ROUNDING
 from leakmeter.errors import UsageError
 from leakmeter.evasion.access import Labels
 from leakmeter.evasion.attack import Problem
@@ -50,7 +51,7 @@ def find_starts(problem: Problem[Labels], nearest: Nearest, tries: int, starts: 
         return
     if starts.shape[1:] != problem.x.shape[1:]:
         raise UsageError(f"expected starts like the inputs {tuple(problem.x.shape[1:])}, got {tuple(starts.shape[1:])}")
-    starts = problem.ball.box.admit(starts.to(problem.x))
+    starts = problem.ball.box.admit(starts.to(problem.x), ROUNDING)
     _try_pool(problem, nearest, starts, problem.access.labels(starts))
 
 
@@ -70,7 +71,7 @@ def bisect(problem: Problem[Labels], nearest: Nearest) -> None:
 
 
 def _try_noise(problem: Problem[Labels], nearest: Nearest, tries: int) -> None:
-    if not problem.ball.box.bounded:
+    if problem.ball.box.width is None:
         return
     for attempt in range(tries):
         rows = (~nearest.found).nonzero()[:, 0]
@@ -78,7 +79,7 @@ def _try_noise(problem: Problem[Labels], nearest: Nearest, tries: int) -> None:
             return
         # Drawn for all examples, so that it does not matter which of them are left.
         generator = stream(problem.seed, "start", attempt, device=problem.x.device)
-        noise = problem.ball.box.sample(problem.x.shape, generator)[rows]
+        noise = problem.ball.box.sample(problem.x.shape, generator, problem.x.dtype)[rows]
         broken = problem.goal.rows(rows).reached(problem.access.labels(noise))
         nearest.put(rows[broken], noise[broken])
 

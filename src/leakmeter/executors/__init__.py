@@ -7,14 +7,22 @@ from leakmeter.executors.job import Executor
 
 
 def make_executor(text: str) -> Executor:
-    """`local` (one process a core), `local:N`, `ray` (RAY_ADDRESS, or a cluster of this machine) or `ray:ADDRESS`."""
+    """The executor of that name.
+
+    `inline` (this process), `local` (one process a core), `local:N`, `ray` (RAY_ADDRESS, or this machine alone) or
+    `ray:ADDRESS`.
+    """
     kind, _, rest = text.partition(":")
     if kind == "ray":
         from leakmeter.executors.ray import RayExecutor
 
         return RayExecutor(rest or None)
+    if text == "inline":
+        from leakmeter.executors.inline import InlineExecutor
+
+        return InlineExecutor()
     if kind != "local" or (rest and not (rest.isdecimal() and int(rest) > 0)):
-        raise UsageError(f"expected --executor local, local:N, ray or ray:ADDRESS, got '{text}'")
+        raise UsageError(f"expected --executor inline, local, local:N, ray or ray:ADDRESS, got '{text}'")
     from leakmeter.executors.local import LocalExecutor
 
     return LocalExecutor(int(rest) if rest else None)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+from uuid import uuid4
 
-from leakmeter.errors import LeakmeterError
-from leakmeter.oracle.leases import Lessor
-from leakmeter.victims.victim import first_line
+from leakmeter.errors import LeakmeterError, VictimError, first_line
+from leakmeter.oracle.limits import Limits, LimitsFile
 
 TRIES = 5
 """How often a job is begun before it is given up: a worker that dies takes only its job with it, and only for now."""
@@ -24,26 +24,25 @@ class Job:
     text: str
 
 
-@dataclass(frozen=True)
-class Desk:
-    """What a job finds where it runs."""
+class Worker(Protocol):
+    """Does jobs of one batch, one after the other, with what it opened for the first of them."""
 
-    folder: Path
-    """The batch's folder, or a place that stands for it: the job's own folder lies in it, and the files it needs."""
-    lessor: Lessor | None
-    """Whom to ask before asking a victim whose limits all jobs share."""
+    def run(self, text: str, folder: Path) -> str:
+        """From a job's text to its result.
 
-
-Work = Callable[[str, str, Desk], str]
-"""From the text that all jobs share and a job's own to its result; a function at the top of a module."""
+        Args:
+            text: the job's own.
+            folder: the batch's, or one that stands for it: the job's own folder lies in it, and the files it needs.
+        """
 
 
 @dataclass(frozen=True)
 class Batch:
     """What all jobs have in common."""
 
-    work: Work
-    text: str
+    make_worker: Callable[[Limits | None], Worker]
+    """Opens what jobs need, once in each process; sent to another process it is pickled. It is given whom to ask before
+    asking a victim whose limits all jobs share."""
     folder: Path
     """Held by this process (`Run.held`): that is how a worker elsewhere knows whether it sees the same folder."""
     needs: tuple[str, ...] = ()
@@ -54,7 +53,13 @@ class Batch:
     at_once: int | None = None
     """The most jobs under way; None: as many as there is room for."""
     leases: Path | None = None
-    """The file of the limits that all jobs share (`oracle/leases.py`)."""
+    """The file of the limits that all jobs share (`oracle/limits.py`)."""
+    key: str = field(default_factory=lambda: uuid4().hex)
+    """By which a process knows that its worker is this batch's."""
+
+    def limits(self) -> LimitsFile | None:
+        """The limits that all jobs share, if there are any; for the caller to close."""
+        return None if self.leases is None else LimitsFile.join(self.leases)
 
 
 class Watch(Protocol):
@@ -82,6 +87,26 @@ class Executor(Protocol):
         Raises:
             UsageError: what a job raised that the caller can mend, such as a model that cannot be loaded.
         """
+
+
+_kept: dict[str, Worker] = {}
+"""The worker of this process, where processes do nothing but jobs; at most one, under its batch's key."""
+
+
+def kept_worker(batch: Batch, limits: Callable[[], Limits | None]) -> Worker:
+    """The worker of this process: made for the first job of a batch, kept for the others."""
+    if batch.key not in _kept:
+        _kept.clear()
+        _kept[batch.key] = batch.make_worker(limits())
+    return _kept[batch.key]
+
+
+def perform(worker: Worker, job: Job, folder: Path) -> str:
+    """Does one job. What tries to end the process, as a victim's code may, ends no more than the job."""
+    try:
+        return worker.run(job.text, folder)
+    except (SystemExit, GeneratorExit) as error:
+        raise VictimError(f"it was ended from within by {type(error).__name__}; look into the victim's code") from error
 
 
 def why(error: BaseException) -> str:

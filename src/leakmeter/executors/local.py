@@ -10,14 +10,11 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache
 from itertools import chain
 from multiprocessing import get_context
-from pathlib import Path
 
 from leakmeter.errors import UsageError
-from leakmeter.executors.job import TRIES, Batch, Desk, Job, Watch, why
-from leakmeter.oracle.leases import Leases
+from leakmeter.executors.job import TRIES, Batch, Job, Watch, kept_worker, perform, why
 
 
 class LocalExecutor:
@@ -82,20 +79,14 @@ def _tell(future: Future[str], job: Job, watch: Watch) -> None:
     error = future.exception()
     if error is None:
         watch.ended(job, future.result())
-    elif isinstance(error, Exception) and not isinstance(error, UsageError | BrokenProcessPool):
-        watch.failed(job, why(error))
-    else:
+    elif isinstance(error, UsageError | BrokenProcessPool | KeyboardInterrupt):
         raise error
+    else:
+        watch.failed(job, why(error))
 
 
 def _perform(batch: Batch, job: Job) -> str:
-    return batch.work(batch.text, job.text, Desk(batch.folder, None if batch.leases is None else _lessor(batch.leases)))
-
-
-@lru_cache(maxsize=1)
-def _lessor(path: Path) -> Leases:
-    """One for all jobs of a process: a victim that stays open keeps asking it."""
-    return Leases.join(path)
+    return perform(kept_worker(batch, batch.limits), job, batch.folder)
 
 
 def _end_with_parent(parent: int) -> None:

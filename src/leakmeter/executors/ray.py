@@ -5,8 +5,8 @@ job comes back through Ray's object store, a few megabytes at a time, every now 
 is done; each time the driver keeps it only when it is whole.
 
 A worker or a machine that dies costs the work since the job's last checkpoint, and no answer that was paid for. Without
-a shared folder it costs the work since the last parcel: what was asked since then is asked again, and, where the model
-is remote, counted twice, as it was asked twice.
+a shared folder it costs the work since the last snapshot: what was asked since then is asked again, and, where the
+model is remote, counted twice, as it was asked twice.
 """
 
 from __future__ import annotations
@@ -21,18 +21,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from leakmeter.errors import UsageError, missing_extra
-from leakmeter.executors.errand import Ended, Started, Whole, Word, run_errand
+from leakmeter.errors import UsageError, first_line, missing_extra
 from leakmeter.executors.job import TRIES, Batch, Job, Watch, why
-from leakmeter.oracle.leases import Lessor
-from leakmeter.runs.parcel import Arrival, packed, pieces, settle
-from leakmeter.victims.victim import first_line
+from leakmeter.oracle.limits import Limits
+from leakmeter.runs.transport import ReplacedFolder, pieces, snapshot, undo_half_replaced
 
 try:
     import ray
     from ray.exceptions import RayError, RayTaskError
 
-    from leakmeter.executors.ray_lessor import keep
+    from leakmeter.executors.ray_worker import Ended, FolderSent, Message, Started, run_job, share_limits
 except ImportError as error:
     raise missing_extra("ray", "ray") from error
 
@@ -42,13 +40,13 @@ _SECONDS_BETWEEN_LOOKS = 10.0  # at the size of the cluster, which may grow
 
 
 @dataclass
-class _Flight:
+class _RunningJob:
     """A job on the cluster."""
 
     job: Job
     sent: list[Any]
     """References to what it was sent, which must live as long as it may be read."""
-    arrival: Arrival | None = None
+    folder: ReplacedFolder | None = None
     """What is coming back from a machine that does not share the folder."""
 
 
@@ -77,7 +75,7 @@ class _Run:
         leases = batch.leases and batch.leases.resolve()  # a worker's current folder is another
         batch = replace(batch, folder=batch.folder.resolve(), leases=leases)
         self._batch, self._watch = batch, watch
-        self._lessor = None if leases is None else keep(leases)
+        self._limits = None if leases is None else share_limits(leases)
         self._needs = [ray.put(piece) for piece in pieces(batch.folder, batch.needs)]
         self._shared = ray.put((batch, Path.cwd()))
         self._task = ray.remote(_perform).options(
@@ -87,7 +85,7 @@ class _Run:
             num_returns="streaming",
             _generator_backpressure_num_objects=_PIECES_AHEAD,
         )
-        self._flying: dict[Any, _Flight] = {}
+        self._running: dict[Any, _RunningJob] = {}
         self._again: deque[Job] = deque()
         self._deaths: Counter[str] = Counter()
 
@@ -103,20 +101,20 @@ class _Run:
             if time.monotonic() - looked > _SECONDS_BETWEEN_LOOKS:
                 looked, room = time.monotonic(), self._fit() + _SPARE
                 room = min(room, self._batch.at_once or room)
-            while len(self._flying) < room:
+            while len(self._running) < room:
                 job = self._again.popleft() if self._again else next(jobs, None)
                 if job is None:
                     break
                 self._send(job)
-            if not self._flying:
+            if not self._running:
                 return
-            ready, _ = ray.wait(list(self._flying), num_returns=1, timeout=_SECONDS_BETWEEN_LOOKS, fetch_local=False)
+            ready, _ = ray.wait(list(self._running), num_returns=1, timeout=_SECONDS_BETWEEN_LOOKS, fetch_local=False)
             for stream in ready:
                 self._hear(stream)
 
     def cancel(self) -> None:
         """Ends whatever is still under way: a cluster may outlive us."""
-        for stream in self._flying:
+        for stream in self._running:
             ray.cancel(stream, force=True)
 
     def _fit(self) -> int:
@@ -127,38 +125,38 @@ class _Run:
 
     def _send(self, job: Job) -> None:
         folder = self._batch.folder / job.place
-        settle(folder)
-        sent = [ray.put(piece) for piece in packed(folder)] if folder.exists() else []
-        stream = self._task.remote(self._shared, job, self._lessor, self._needs, sent)
-        self._flying[stream] = _Flight(job, sent)
+        undo_half_replaced(folder)
+        sent = [ray.put(piece) for piece in snapshot(folder)] if folder.exists() else []
+        stream = self._task.remote(self._shared, job, self._limits, self._needs, sent)
+        self._running[stream] = _RunningJob(job, sent)
 
     def _hear(self, stream: Any) -> None:
-        flight = self._flying[stream]
+        running = self._running[stream]
         try:
             message = ray.get(next(stream))
         except RayTaskError as error:
-            del self._flying[stream]
-            self._raised(flight.job, error)
+            del self._running[stream]
+            self._raised(running.job, error)
         except RayError as error:
-            del self._flying[stream]
-            self._died(flight.job, error)
+            del self._running[stream]
+            self._died(running.job, error)
         else:
             if isinstance(message, Ended):  # the last word: whatever becomes of the worker now
-                del self._flying[stream]
-            self._take(flight, message)
+                del self._running[stream]
+            self._take(running, message)
 
-    def _take(self, flight: _Flight, message: Word) -> None:
+    def _take(self, running: _RunningJob, message: Message) -> None:
         if isinstance(message, Started):
-            self._watch.started(flight.job, message.where)
+            self._watch.started(running.job, message.where)
         elif isinstance(message, Ended):
-            self._watch.ended(flight.job, message.text)
-        elif isinstance(message, Whole):
-            if flight.arrival is not None:
-                flight.arrival.finish()
-            flight.arrival = None
+            self._watch.ended(running.job, message.text)
+        elif isinstance(message, FolderSent):
+            if running.folder is not None:
+                running.folder.finish()
+            running.folder = None
         else:
-            flight.arrival = flight.arrival or Arrival(self._batch.folder / flight.job.place)
-            flight.arrival.add(message)
+            running.folder = running.folder or ReplacedFolder(self._batch.folder / running.job.place)
+            running.folder.add(message)
 
     def _raised(self, job: Job, error: RayTaskError) -> None:
         cause = error.cause if isinstance(error.cause, Exception) else error
@@ -176,13 +174,13 @@ class _Run:
 
 
 def _perform(
-    shared: tuple[Batch, Path], job: Job, lessor: Lessor | None, needs: list[Any], left: list[Any]
-) -> Iterator[Word]:
+    shared: tuple[Batch, Path], job: Job, limits: Limits | None, needs: list[Any], left: list[Any]
+) -> Iterator[Message]:
     """The task. What it is sent is fetched piece by piece, and only where the folder is not seen."""
     batch, here = shared
     with suppress(OSError):  # on this machine, or a folder all share: the victim's code may lie there
         os.chdir(here)
-    yield from run_errand(batch, job, lessor, map(ray.get, needs), map(ray.get, left))
+    yield from run_job(batch, job, limits, map(ray.get, needs), map(ray.get, left))
 
 
 @contextmanager

@@ -1,36 +1,38 @@
-"""What every attack shares: an `Attack` is its hyper-parameters and a `run`; `extract` gives it a door and a clock."""
+"""What every attack shares. An `Attack` is its hyper-parameters, a `check` and a `run`; `extract` does the rest."""
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 
+from leakmeter.checkpoint import Checkpoint
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.score import Reference, Score, TestData, reference
+from leakmeter.extraction.certificate import certify_copy, fresh_reference
+from leakmeter.extraction.findings import Findings
+from leakmeter.extraction.targets import require_classes
 from leakmeter.models import MODELS, make_model
 from leakmeter.oracle.ledger import Ledger
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.oracle.view import View
 from leakmeter.progress import SILENT, Progress
-from leakmeter.registry import Registry, did_you_mean
+from leakmeter.registry import Registry
 from leakmeter.seeds import derive
-from leakmeter.training.loop import Checkpoint
+from leakmeter.settings import checked
 from leakmeter.victims.spec import VictimSpec
-
-if TYPE_CHECKING:
-    from leakmeter.runs.run import Run
 
 _SHEET = 64  # queries kept for the contact sheet
 
 
 class CurvePoint(BaseModel):
-    """The copy at one moment: queries spent, and how good it was (None: no test data)."""
+    """The copy at one moment: queries spent, and how good it was (None: not measured)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -39,7 +41,7 @@ class CurvePoint(BaseModel):
 
 
 @dataclass
-class Job:
+class AttackJob:
     """What an attack is given beside the oracle: where to compute, where to report, where to leave its state."""
 
     seed: int
@@ -48,22 +50,22 @@ class Job:
     stops: tuple[int, ...] = ()
     """Query counts, rising, at which the curve wants a point; the last is where the attack ends."""
     notes: dict[str, Any] = field(default_factory=dict)
-    """Facts for the report, as JSON values."""
+    """Facts for the report, as JSON values; no verdict depends on them."""
     curve: list[CurvePoint] = field(default_factory=list)
     queries: Tensor | None = None
     """A few of the queries, for the contact sheet."""
+    checkpoints: Callable[[str], Checkpoint] | None = None
+    """Where states survive a kill; None: nowhere."""
     _reference: Reference | None = None
-    _run: Run | None = None
 
     def observe(self, substitute: nn.Module, queries: int) -> None:
         """Adds a point to the curve. The owner's scores go to the report, never back to the attack."""
-        self.curve.append(
-            CurvePoint(queries=queries, score=None if self._reference is None else self._reference.score(substitute))
-        )
+        score = None if self._reference is None else self._reference.score(substitute)
+        self.curve.append(CurvePoint(queries=queries, score=score))
 
     def checkpoint(self, name: str) -> Checkpoint | None:
         """Where the state called `name` survives a kill; None when nothing is kept on disk."""
-        return None if self._run is None else self._run.checkpoint(name)
+        return None if self.checkpoints is None else self.checkpoints(name)
 
     def show_queries(self, x: Tensor) -> None:
         """Keeps the first queries shown, for the contact sheet."""
@@ -76,13 +78,23 @@ class Job:
 
 
 class Attack(BaseModel, ABC):
-    """A black-box extraction: fields are hyper-parameters, `run` spends queries and returns the substitute."""
+    """A black-box extraction: fields are hyper-parameters, `extract` calls `check` and `run` and measures the copy."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
+    certified: ClassVar[bool] = False
+    """Whether its copies set out to be exact, so that a certificate is measured for them."""
+    single_score: ClassVar[bool] = False
+    """Whether it can copy a model of one output, which names no class to learn."""
+
+    def check(self, spec: VictimSpec, view: View) -> None:  # noqa: ARG002  the view is for those who override this
+        """Raises NotApplicable, before anything is asked, where the attack cannot work."""
+        if not self.single_score:
+            require_classes(spec.classes)
+
     @abstractmethod
-    def run(self, oracle: Oracle, job: Job) -> nn.Module:
-        """Asks `oracle` until the last of `job.stops` or until nothing is left, and returns the final copy."""
+    def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
+        """Asks `oracle` until the last of `job.stops` or until nothing is left; the final copy and what was found."""
 
 
 ATTACKS: Registry[type[Attack]] = Registry(
@@ -98,6 +110,7 @@ ATTACKS: Registry[type[Attack]] = Registry(
         "exact-values": "leakmeter.extraction.exact.attack:ExactValues",
         "exact-tree": "leakmeter.extraction.exact_tree.attack:ExactTree",
     },
+    group="leakmeter.attacks",
 )
 
 
@@ -108,33 +121,25 @@ class Extraction:
     name: str
     substitute: nn.Module
     """Input to logits (for `exact`: to the victim's own outputs); the final one, in evaluation mode."""
+    findings: Findings
     curve: list[CurvePoint]
     ledger: Ledger
     seconds: float
     notes: dict[str, Any]
     queries: Tensor | None
     """A few of the queries it asked."""
-    student: str | None
-    """The name the substitute can be built by; None: it is a network of the attack's own."""
     untrained: Score | None
     """The control: the same network before it learned anything."""
+
+    @property
+    def student(self) -> str | None:
+        """The name the substitute can be built by; None: it is a network of the attack's own."""
+        return self.findings.student
 
 
 def make_attack(name: str, options: dict[str, Any]) -> Attack:
     """The attack with its hyper-parameters checked."""
-    kind = ATTACKS[name]
-    for key in options:
-        if key not in kind.model_fields:
-            raise UsageError(
-                f"the attack '{name}' has no option '{key}'{did_you_mean(key, kind.model_fields)} "
-                f"(known: {', '.join(kind.model_fields) or 'none'})"
-            )
-    try:
-        return kind(**options)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or name
-        raise UsageError(f"the attack '{name}' got {first['input']!r} for {place}: {first['msg']}") from error
+    return checked(ATTACKS[name], options, f"the attack '{name}'")
 
 
 def extract(
@@ -146,7 +151,7 @@ def extract(
     stops: Sequence[int] = (),
     device: torch.device | str = "cpu",
     progress: Progress = SILENT,
-    run: Run | None = None,
+    checkpoints: Callable[[str], Checkpoint] | None = None,
     **options: Any,
 ) -> Extraction:
     """Copies the model behind `oracle`.
@@ -155,26 +160,40 @@ def extract(
         name: an attack: surrogate, dfme, codfe, dast, procedural, gradients, exact, exact-values.
         oracle: the only access to the victim.
         seed: the same seed gives the same copy.
-        test: data for the curve, seen by the owner's scoring only; the victim's answers to it may come along.
+        test: data for the curve, seen by the owner's scoring only; the victim's answers to it may come along. Without
+            any, an exact copy is scored on the points of its certificate.
         stops: query counts at which to put a point on the curve; the budget's end is always one.
         device: where the substitute trains.
         progress: what shows progress.
-        run: a run directory for checkpoints; None keeps nothing.
+        checkpoints: from a name to where a state of that name survives a kill; None keeps nothing.
         **options: the attack's hyper-parameters.
     """
     attack = make_attack(name, options)
+    attack.check(oracle.spec, oracle.view)
     judge = test if test is None or isinstance(test, Reference) else reference(oracle, test)
-    job = Job(seed, torch.device(device), progress, _stops(stops, oracle.remaining), _reference=judge, _run=run)
+    ends = _stops(stops, oracle.remaining)
+    job = AttackJob(seed, torch.device(device), progress, ends, checkpoints=checkpoints, _reference=judge)
     start = time.perf_counter()
-    substitute = attack.run(oracle, job).eval()
+    substitute, findings = attack.run(oracle, job)
     seconds = time.perf_counter() - start
+    findings = _measured(attack, substitute.eval(), findings, oracle, job)
     if not job.curve:
         job.observe(substitute, oracle.ledger.spent())
-    student = student_name(attack.student, oracle.spec) if hasattr(attack, "student") else None
     untrained = None
-    if judge is not None and student is not None:
-        untrained = judge.score(make_student(student, oracle.spec, derive(seed, "untrained")))
-    return Extraction(name, substitute, job.curve, oracle.ledger, seconds, job.notes, job.queries, student, untrained)
+    if judge is not None and findings.student is not None:
+        untrained = judge.score(make_student(findings.student, oracle.spec, derive(seed, "untrained")))
+    return Extraction(name, substitute, findings, job.curve, oracle.ledger, seconds, job.notes, job.queries, untrained)
+
+
+def _measured(attack: Attack, substitute: nn.Module, findings: Findings, oracle: Oracle, job: AttackJob) -> Findings:
+    """The findings with the owner's certificate, on whose points an exact copy is scored if there is no test data."""
+    if not attack.certified:
+        return findings.model_copy(update={"certificate": None})
+    truth = fresh_reference(oracle, job.seed)
+    findings = findings.model_copy(update={"certificate": certify_copy(substitute, oracle, truth)})
+    if job._reference is None and findings.exact:
+        job._reference = truth
+    return findings
 
 
 def student_name(name: str | None, spec: VictimSpec) -> str:

@@ -15,26 +15,24 @@ import torch.nn.functional as F  # noqa: N812
 from pydantic import Field
 from torch import Tensor, nn
 
-from leakmeter.extraction.base import Attack, Job
-from leakmeter.extraction.game import Game, Part
+from leakmeter.extraction.base import AttackJob
+from leakmeter.extraction.findings import Findings
+from leakmeter.extraction.game import Game, GameAttack, Part
 from leakmeter.extraction.memory import Memory
 from leakmeter.extraction.targets import answered_probs
 from leakmeter.models import make_generator
 from leakmeter.models.generators.base import Generator
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.seeds import derive, stream
-from leakmeter.training.loop import private_randomness
+from leakmeter.seeds import derive, private_randomness, stream
 from leakmeter.victims.spec import VictimSpec
 
 LITERAL: dict[str, Any] = {"generator": "codfe", "balance": 0.0, "memory": 0, "restart": 2.0}
 """The options of the algorithm as published."""
 
 
-class Codfe(Attack):
+class Codfe(GameAttack):
     """Student and generator in turns, over one noise set."""
 
-    student: str | None = None
-    """A model's name; None: lenet."""
     noise: int = Field(default=1000, ge=2)
     """M: vectors of the noise set, all asked in every round."""
     batch: int = Field(default=100, ge=2)
@@ -54,7 +52,7 @@ class Codfe(Attack):
     restart: float = Field(default=0.98, gt=0)
     """Once the student foresees this share of a round's answers, the generator starts anew (ours; above 1: never)."""
 
-    def run(self, oracle: Oracle, job: Job) -> nn.Module:
+    def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """Rounds until the next would not fit."""
         with private_randomness(derive(job.seed, "codfe"), job.device):
             student = job.student(self.student, oracle).train()
@@ -67,7 +65,7 @@ class Codfe(Attack):
 
 
 class _Rounds:
-    def __init__(self, attack: Codfe, student: nn.Module, oracle: Oracle, job: Job) -> None:
+    def __init__(self, attack: Codfe, student: nn.Module, oracle: Oracle, job: AttackJob) -> None:
         self.attack, self.student = attack, student
         self.generator = generator = attack.make_generator(oracle.spec, job.seed).to(job.device)
         self.draws = stream(job.seed, "codfe", device=job.device)
@@ -82,10 +80,10 @@ class _Rounds:
             "generator_optimizer": self.generator_optimizer,
             "known": self.known,
         }
-        self.game = Game(oracle, job, parts, self.draws)
+        self.game = Game(attack, oracle, job, parts, self.draws)
 
-    def play(self) -> nn.Module:
-        return self.game.play("codfe", self._round, self.attack.noise, self.student)
+    def play(self) -> tuple[nn.Module, Findings]:
+        return self.game.play(self._round, self.attack.noise, self.student)
 
     def _round(self, _: float) -> None:
         self._ask()

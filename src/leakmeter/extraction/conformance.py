@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from leakmeter.errors import BudgetExhausted, UsageError
-from leakmeter.extraction.base import Attack, Job
+from leakmeter.checkpoint import Checkpoint, DiskCheckpoint
+from leakmeter.errors import BudgetExhausted, NotApplicable, UsageError
+from leakmeter.extraction.base import Attack, AttackJob
+from leakmeter.extraction.findings import Findings
+from leakmeter.oracle.ledger import Ledger
+from leakmeter.oracle.log import AnswerLog
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.runs.run import Run
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.victim import Victim
 
@@ -19,38 +23,58 @@ _BUDGET = 200
 
 
 def check_attack(attack: Attack, *, view: str = "probs", victim: Victim | None = None, budget: int = _BUDGET) -> None:
-    """Runs `attack` against a small victim three times and raises UsageError naming the first rule it breaks."""
+    """Runs `attack` against a small victim four times and raises UsageError naming the first rule it breaks."""
     victim = victim or _small_victim()
-    first, spent = _run(attack, victim, view, budget)
-    again, _ = _run(attack, victim, view, budget)
-    _require(0 < spent <= budget, f"it must ask between 1 and {budget} queries, and asked {spent}")
-    _require(_same(first, again), "the same seed must give the same substitute, bit for bit")
     with tempfile.TemporaryDirectory() as folder:
-        run = Run.enter(Path(folder) / "run", {"name": "conformance"})
-        kept, spent_first = _run(attack, victim, view, budget, run)
-        resumed, spent_after = _run(attack, victim, view, budget, run)
-    _require(spent_after == spent_first, "a resumed run must not pay for an answer twice")
-    _require(_same(kept, resumed) and _same(first, kept), "a resumed run must end with the same substitute")
+        first, findings, spent = _run(attack, victim, view, budget, Path(folder) / "first")
+        _require(0 < spent <= budget, f"it must ask between 1 and {budget} queries, and asked {spent}")
+        _check_findings(attack, findings)
+        again, _, _ = _run(attack, victim, view, budget, Path(folder) / "again")
+        _require(_same(first, again), "the same seed must give the same substitute, bit for bit")
+        resumed, _, after = _run(attack, victim, view, budget, Path(folder) / "first")
+        _require(after == spent, "a resumed run must not pay for an answer twice")
+        _require(_same(first, resumed), "a resumed run must end with the same substitute")
+        kept_nothing, _, _ = _run(attack, victim, view, budget, None)
+        _require(_same(first, kept_nothing), "it must make the same substitute where nothing is kept on disk")
     outputs = first(victim.spec.sample(3, torch.Generator().manual_seed(0)))
     expected = (3, victim.spec.classes)
     _require(tuple(outputs.shape) == expected, f"the substitute must return {expected}, and returned {outputs.shape}")
 
 
-def _run(attack: Attack, victim: Victim, view: str, budget: int, run: Run | None = None) -> tuple[nn.Module, int]:
-    ledger, log = (run.ledger(budget), run.answers()) if run else (None, None)
-    oracle = Oracle(victim, view, budget, ledger=ledger, log=log)
-    job = Job(0, torch.device("cpu"), stops=(budget,), _run=run)
+def _run(
+    attack: Attack, victim: Victim, view: str, budget: int, folder: Path | None
+) -> tuple[nn.Module, Findings, int]:
+    """One run that keeps what it pays for and what it saves in `folder`, and goes on from what is there."""
+    if folder is None:
+        return _attack(attack, Oracle(victim, view, budget), budget, None)
+    folder.mkdir(exist_ok=True)
+    with closing(Ledger(folder / "ledger.sqlite", budget=budget)) as ledger, closing(AnswerLog(folder / "log")) as log:
+        return _attack(attack, Oracle(victim, view, ledger=ledger, log=log), budget, folder)
+
+
+def _attack(attack: Attack, oracle: Oracle, budget: int, folder: Path | None) -> tuple[nn.Module, Findings, int]:
+    def checkpoints(name: str) -> Checkpoint:
+        assert folder is not None
+        return DiskCheckpoint(folder / f"{name}.pt")
+
+    job = AttackJob(0, torch.device("cpu"), stops=(budget,), checkpoints=None if folder is None else checkpoints)
     state = torch.get_rng_state()
+    attack.check(oracle.spec, oracle.view)
     try:
-        substitute, spent = attack.run(oracle, job), oracle.ledger.spent()
+        substitute, findings = attack.run(oracle, job)
     except BudgetExhausted as error:
         raise UsageError("the attack breaks a rule: it must return what it has when the budget is spent") from error
-    finally:
-        oracle.ledger.close()
-        if log is not None:
-            log.close()
+    except NotApplicable as error:
+        raise UsageError(f"the attack breaks a rule: `check` must say it before `run` does: {error}") from error
     _require(torch.equal(state, torch.get_rng_state()), "it must leave torch's global random state alone")
-    return substitute, spent
+    return substitute, findings, oracle.ledger.spent()
+
+
+def _check_findings(attack: Attack, findings: Findings) -> None:
+    _require(findings.class_entropy is not None, "its findings must say the class entropy of its answers")
+    _require(findings.certificate is None, "a certificate is measured after the attack, never by it")
+    named = "student" not in type(attack).model_fields or findings.student is not None
+    _require(named, "an attack with the option `student` must say in its findings which student its copy is")
 
 
 def _small_victim() -> Victim:

@@ -12,22 +12,20 @@ import torch.nn.functional as F  # noqa: N812
 from pydantic import Field
 from torch import Tensor, nn
 
-from leakmeter.extraction.base import Attack, Job
-from leakmeter.extraction.game import Game, Part
+from leakmeter.extraction.base import AttackJob
+from leakmeter.extraction.findings import Findings
+from leakmeter.extraction.game import Game, GameAttack, Part
 from leakmeter.extraction.targets import answered_probs
 from leakmeter.models import make_generator
 from leakmeter.models.generators.base import Generator
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.seeds import derive, stream
-from leakmeter.training.loop import private_randomness
+from leakmeter.seeds import derive, private_randomness, stream
 
 
-class Dast(Attack):
+class Dast(GameAttack):
     """DaST-P where the view shows probabilities, DaST-L where it shows labels."""
 
-    student: str | None = None
-    """A model's name; None: lenet."""
     batch: int = Field(default=500, ge=2)
     alpha: float = Field(default=0.2, ge=0)
     """Weight of the label control."""
@@ -38,7 +36,7 @@ class Dast(Attack):
     width: int = Field(default=64, ge=1)
     """Channels of the generator."""
 
-    def run(self, oracle: Oracle, job: Job) -> nn.Module:
+    def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """One batch a turn until the next would not fit."""
         with private_randomness(derive(job.seed, "dast"), job.device):
             student = job.student(self.student, oracle).train()
@@ -49,7 +47,7 @@ class Dast(Attack):
 
 
 class _Turns:
-    def __init__(self, attack: Dast, student: nn.Module, generator: Generator, oracle: Oracle, job: Job) -> None:
+    def __init__(self, attack: Dast, student: nn.Module, generator: Generator, oracle: Oracle, job: AttackJob) -> None:
         self.attack, self.student, self.generator = attack, student, generator
         self.draws = stream(job.seed, "dast", device=job.device)
         self.student_optimizer = torch.optim.Adam(student.parameters(), lr=attack.student_lr, betas=(0.5, 0.999))
@@ -60,12 +58,12 @@ class _Turns:
             "student_optimizer": self.student_optimizer,
             "generator_optimizer": self.generator_optimizer,
         }
-        self.game = Game(oracle, job, parts, self.draws)
+        self.game = Game(attack, oracle, job, parts, self.draws)
         classes = oracle.spec.classes
         self.wanted = torch.arange(attack.batch, device=job.device) * classes // attack.batch  # even over the classes
 
-    def play(self) -> nn.Module:
-        return self.game.play("dast", self._turn, self.attack.batch, self.student)
+    def play(self) -> tuple[nn.Module, Findings]:
+        return self.game.play(self._turn, self.attack.batch, self.student)
 
     def _turn(self, _: float) -> None:
         x = self.generator.to_box(self.generator(self.generator.noise(self.attack.batch, self.draws), self.wanted))

@@ -13,22 +13,21 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from leakmeter.extraction.base import Attack, Job
-from leakmeter.extraction.game import Game, Part
+from leakmeter.compute import prefer_channels_last
+from leakmeter.extraction.base import AttackJob
+from leakmeter.extraction.findings import Findings
+from leakmeter.extraction.game import Game, GameAttack, Part
 from leakmeter.extraction.memory import Memory
 from leakmeter.extraction.targets import answered_logits
 from leakmeter.models import make_generator
 from leakmeter.models.generators.base import Generator
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.seeds import derive, stream
-from leakmeter.training.loop import prefer_channels_last, private_randomness
+from leakmeter.seeds import derive, private_randomness, stream
 
 
-class Dfme(Attack):
+class Dfme(GameAttack):
     """Generator against student; ℓ1 on recovered logits, or KL to compare with."""
 
-    student: str | None = None
-    """A model's name; None: lenet."""
     width: int = Field(default=64, ge=1)
     """Channels of the generator's last hidden layer (64 in the paper)."""
     batch: int = Field(default=256, ge=2)
@@ -52,7 +51,7 @@ class Dfme(Attack):
     """Fractions of the attack at which both learning rates drop."""
     decay: float = Field(default=0.3, gt=0, le=1)
 
-    def run(self, oracle: Oracle, job: Job) -> nn.Module:
+    def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """Turns of `generator_steps` and `student_steps` until the next turn would not fit; the rest goes unasked."""
         with private_randomness(derive(job.seed, "dfme"), job.device):
             student = job.student(self.student, oracle).train()
@@ -87,7 +86,7 @@ class Dfme(Attack):
 class _Duel:
     """The two networks with their optimizers."""
 
-    def __init__(self, attack: Dfme, student: nn.Module, generator: Generator, oracle: Oracle, job: Job) -> None:
+    def __init__(self, attack: Dfme, student: nn.Module, generator: Generator, oracle: Oracle, job: AttackJob) -> None:
         self.attack, self.student, self.generator = attack, student, generator
         generator.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         prefer_channels_last(student, torch.zeros(1, *oracle.spec.input_shape, device=job.device))
@@ -103,10 +102,10 @@ class _Duel:
             "generator_optimizer": self.generator_optimizer,
             "memory": self.memory,
         }
-        self.game = Game(oracle, job, parts, self.draws)
+        self.game = Game(attack, oracle, job, parts, self.draws)
 
-    def play(self) -> nn.Module:
-        return self.game.play("dfme", self._turn, self.attack.turn, self.student)
+    def play(self) -> tuple[nn.Module, Findings]:
+        return self.game.play(self._turn, self.attack.turn, self.student)
 
     def _turn(self, done: float) -> None:
         self._set_rates(done)

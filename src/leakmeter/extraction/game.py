@@ -6,7 +6,6 @@ generators of random numbers. `Game` saves exactly that, so a killed attack goes
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
@@ -14,14 +13,14 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from leakmeter.errors import BudgetExhausted, UsageError
+from leakmeter.errors import BudgetExhausted, NotApplicable, UsageError
 from leakmeter.evaluation.score import predict
-from leakmeter.extraction.base import CurvePoint, Job
+from leakmeter.extraction.base import Attack, AttackJob, CurvePoint, student_name
+from leakmeter.extraction.findings import Findings, class_counts, class_entropy
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
-
-COLLAPSED = 0.5
-"""Below this share of the highest class entropy, the queries have collapsed onto a few classes."""
+from leakmeter.oracle.view import View
+from leakmeter.victims.spec import VictimSpec
 
 
 class Part(Protocol):
@@ -34,13 +33,32 @@ class Part(Protocol):
         """Takes a state back."""
 
 
+class GameAttack(Attack):
+    """An attack that trains a generator of images against its student."""
+
+    student: str | None = None
+    """A model's name; None: lenet."""
+
+    def check(self, spec: VictimSpec, view: View) -> None:
+        """Any view; the inputs must be images in a box, for that is what generators make."""
+        super().check(spec, view)
+        if len(spec.input_shape) != 3 or spec.low is None or spec.high is None:
+            limits = "no limits" if spec.low is None or spec.high is None else "limits"
+            raise NotApplicable(
+                "an attack that trains a generator needs images with a lowest and a highest value, "
+                f"got inputs of shape {spec.input_shape} with {limits}; use the attack 'procedural'"
+            )
+
+
 class Game:
     """Counts, observes and saves an attack that alternates. Restores itself when a checkpoint is there."""
 
-    def __init__(self, oracle: Oracle, job: Job, parts: dict[str, Part], draws: torch.Generator) -> None:
+    def __init__(
+        self, attack: GameAttack, oracle: Oracle, job: AttackJob, parts: dict[str, Part], draws: torch.Generator
+    ) -> None:
         if not job.stops:
             raise UsageError("an attack that trains a generator needs an end; give the oracle a budget")
-        self.oracle, self.job, self._parts, self._draws = oracle, job, parts, draws
+        self.attack, self.oracle, self.job, self._parts, self._draws = attack, oracle, job, parts, draws
         self.asked = 0
         self.turns = 0
         self._counts = torch.zeros(oracle.spec.classes)
@@ -49,13 +67,13 @@ class Game:
         self._foreseen = torch.zeros(2)
         self._last: Tensor | None = None
         self._checkpoint = job.checkpoint("game")
-        job.notes.update(answers=[], collapsed=False)
+        job.notes["answers"] = []
         self._restore()
 
-    def play(self, title: str, turn: Callable[[float], None], cost: int, student: nn.Module) -> nn.Module:
+    def play(self, turn: Callable[[float], None], cost: int, student: nn.Module) -> tuple[nn.Module, Findings]:
         """Takes turns of `cost` queries while they fit; each is told the fraction of the attack that is over."""
         end = self.job.stops[-1]
-        with self.job.progress.task(title, end // cost) as task, suppress(BudgetExhausted):
+        with self.job.progress.task(type(self.attack).__name__.lower(), end // cost) as task, suppress(BudgetExhausted):
             task.advance(self.turns)
             while self.asked + cost <= end:
                 turn(self.asked / end)
@@ -67,7 +85,7 @@ class Game:
         """Asks, remembers which classes answered, and how many of them `student` had foreseen."""
         answer = self.oracle.query(x)
         self.asked += len(x)
-        self._counts += answer.labels.bincount(minlength=len(self._counts)).cpu()
+        self._counts += class_counts(answer.labels, answer.classes)
         if student is not None:
             right = int((predict(student, x).argmax(1) == answer.labels.cpu()).sum())
             self.foreseen = right / len(x)
@@ -84,19 +102,19 @@ class Game:
         if self._checkpoint is not None and self._checkpoint.due():
             self._checkpoint.save(self._state())
 
-    def _finish(self, student: nn.Module) -> nn.Module:
-        """The last point, and the last queries for the contact sheet."""
+    def _finish(self, student: nn.Module) -> tuple[nn.Module, Findings]:
+        """The last point, the last queries for the contact sheet, and the classes of the last answers."""
         if not self.job.curve or self.job.curve[-1].queries < self.asked:
             self._observe(student)
         if self._last is not None:
             self.job.show_queries(self._last)
-        return student.eval()
+        name = student_name(self.attack.student, self.oracle.spec)
+        return student.eval(), Findings(class_entropy=self.job.notes["answers"][-1]["class_entropy"], student=name)
 
     def _observe(self, student: nn.Module) -> None:
         spread, (right, tried) = class_entropy(self._counts), self._foreseen.tolist()
         foreseen = right / tried if tried else None
         self.job.notes["answers"].append({"queries": self.asked, "class_entropy": spread, "foreseen": foreseen})
-        self.job.notes["collapsed"] = spread < COLLAPSED
         self._counts.zero_()
         self._foreseen.zero_()
         training = student.training
@@ -131,11 +149,3 @@ class Game:
         torch.set_rng_state(state["global"])
         self.job.curve[:] = [CurvePoint.model_validate(point) for point in state["curve"]]
         self.job.notes.update(state["notes"])
-
-
-def class_entropy(counts: Tensor) -> float:
-    """Entropy of the classes seen, as a share of the highest: 1 is an even spread, 0 one class."""
-    if counts.sum() == 0 or len(counts) < 2:
-        return 0.0
-    p = counts / counts.sum()
-    return float(torch.special.entr(p).sum()) / math.log(len(counts))

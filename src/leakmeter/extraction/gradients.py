@@ -15,20 +15,22 @@ of a single double backward pass. And gradients of probabilities become gradient
 from __future__ import annotations
 
 from functools import partial
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from pydantic import Field
 from torch import Tensor, nn
 
-from leakmeter.errors import UsageError
-from leakmeter.extraction.base import Job
+from leakmeter.errors import NotApplicable
+from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.pool import PoolAttack
 from leakmeter.extraction.targets import answered_logits, kl_loss
 from leakmeter.oracle.answer import Answer
-from leakmeter.oracle.oracle import Oracle
+from leakmeter.oracle.view import View
 from leakmeter.seeds import derive
 from leakmeter.training.loop import Batch, Recipe, fit
+from leakmeter.victims.spec import VictimSpec
 
 _FLOOR = 1e-30  # the gradient of a probability below this loses digits in single precision
 _LEAST_SPREAD = 1e-3
@@ -38,20 +40,21 @@ _ROUNDING = 10  # steps of rounding a probability must be worth before anything 
 class Gradients(PoolAttack):
     """Queries a pool through a view with `+gradient` or `+smoothgrad` and matches values and gradients."""
 
+    single_score: ClassVar[bool] = True
     lam: float = Field(default=0.1, ge=0)
     """λ: what the answers weigh beside the gradients."""
     recipe: Recipe = Recipe(steps=1000, batch=16, lr=5e-3, schedule="cyclic")
 
-    def run(self, oracle: Oracle, job: Job) -> nn.Module:
-        """One fresh student for each stop, trained on everything asked up to there."""
-        if oracle.view.explanation is None:
-            raise UsageError(
-                f"expected a view with explanations, got '{oracle.view}'; "
-                f"ask through '{oracle.view}+gradient', or use the attack 'surrogate'"
+    def check(self, spec: VictimSpec, view: View) -> None:
+        """Answers must come with explanations."""
+        super().check(spec, view)
+        if view.explanation is None:
+            raise NotApplicable(
+                f"expected a view with explanations, got '{view}'; "
+                f"ask through '{view}+gradient', or use the attack 'surrogate'"
             )
-        return super().run(oracle, job)
 
-    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: Job) -> None:
+    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob) -> None:
         """Fits the student to answers and explanations."""
         shown, answers = Explanations(answer), _answers(answer)
         softness = float(answers.std().clamp_min(_LEAST_SPREAD))

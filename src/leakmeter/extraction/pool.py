@@ -13,10 +13,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from leakmeter.data.adapt import adapt
 from leakmeter.data.catalogue import load
+from leakmeter.data.dataset import adapt
 from leakmeter.errors import BudgetExhausted
-from leakmeter.extraction.base import Attack, Job
+from leakmeter.extraction.base import Attack, AttackJob, student_name
+from leakmeter.extraction.findings import Findings, class_counts, class_entropy
 from leakmeter.extraction.makers import draw
 from leakmeter.extraction.makers.tabular import tabular
 from leakmeter.extraction.procedural import COLOUR, GREY
@@ -41,10 +42,10 @@ class PoolAttack(Attack):
     """A model's name; None: lenet for images, mlp for features."""
 
     @abstractmethod
-    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: Job) -> None:
+    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob) -> None:
         """Trains the fresh `student` on the queries `x` and the answers to them."""
 
-    def run(self, oracle: Oracle, job: Job) -> nn.Module:
+    def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """One fresh student for each stop, trained on everything asked up to there."""
         pool = self._pool(oracle.spec, job)
         job.show_queries(pool)
@@ -64,9 +65,12 @@ class PoolAttack(Attack):
             job.observe(student, asked)
             if asked < stop:
                 break
-        return student
+        return student, Findings(
+            class_entropy=class_entropy(class_counts(answers[0].labels, oracle.spec.classes)),
+            student=student_name(self.student, oracle.spec),
+        )
 
-    def _pool(self, spec: VictimSpec, job: Job) -> Tensor:
+    def _pool(self, spec: VictimSpec, job: AttackJob) -> Tensor:
         draws = stream(job.seed, "pool")
         if isinstance(self.pool, Tensor):
             return self.pool
@@ -91,11 +95,10 @@ def procedural(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
     if len(spec.input_shape) != 3:
         rows = tabular(n, spec.low, spec.high, spec.features, generator)
         return rows.reshape(n, *spec.input_shape)
-    return into_box(draw(GREY if spec.input_shape[0] == 1 else COLOUR, n, spec.input_shape, generator), spec)
+    makers = GREY if spec.input_shape[0] == 1 else COLOUR
+    return spec.box.from_unit(draw(makers, n, spec.input_shape, generator))
 
 
 def into_box(images: Tensor, spec: VictimSpec) -> Tensor:
     """Images in [0, 1] stretched to the victim's box; as they are where it is open."""
-    if spec.low is None or spec.high is None:
-        return images
-    return spec.clamp(spec.low + images * (spec.high - spec.low))
+    return images if spec.width is None else spec.box.from_unit(images)

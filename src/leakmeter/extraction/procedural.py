@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from leakmeter.errors import BudgetExhausted, UsageError
 from leakmeter.evaluation.score import predict
-from leakmeter.extraction.base import Attack, Job
-from leakmeter.extraction.game import class_entropy
+from leakmeter.extraction.base import Attack, AttackJob, student_name
+from leakmeter.extraction.findings import Findings, class_counts, class_entropy
 from leakmeter.extraction.makers import draw
 from leakmeter.extraction.makers.tabular import tabular
 from leakmeter.extraction.targets import answered_logits, interval_loss, intervals, l1_loss
@@ -68,7 +68,7 @@ class Procedural(Attack):
     learn: Recipe = Recipe(steps=4000, batch=128, lr=3e-3, schedule="cyclic")
     teach: Recipe = Recipe(steps=5000, batch=128, lr=3e-3, schedule="cyclic")
 
-    def run(self, oracle: Oracle, job: Job) -> nn.Module:
+    def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """One fresh student for each stop, from everything asked up to there."""
         if not job.stops:
             raise UsageError("the attack 'procedural' needs an end; give the oracle a budget")
@@ -78,14 +78,14 @@ class Procedural(Attack):
 class _Campaign:
     """What was asked so far, and what to do with it."""
 
-    def __init__(self, attack: Procedural, oracle: Oracle, job: Job) -> None:
+    def __init__(self, attack: Procedural, oracle: Oracle, job: AttackJob) -> None:
         self.attack, self.oracle, self.job = attack, oracle, job
         self.draws = stream(job.seed, "procedural")
         self.x = torch.empty(0, *oracle.spec.input_shape)
         self.answers: list[Answer] = []
         self.exhausted = False
 
-    def play(self) -> nn.Module:
+    def play(self) -> tuple[nn.Module, Findings]:
         for stop in self.job.stops:
             start, rounds = len(self.x), 1 if _exact(self.oracle.view) else self.attack.rounds
             for turn in range(rounds):
@@ -99,9 +99,9 @@ class _Campaign:
             if self.exhausted:
                 break
         self.job.show_queries(self.x[torch.randperm(len(self.x), generator=self.draws)])
-        labels = Answer.join(self.answers).labels
-        self.job.notes["class_entropy"] = class_entropy(labels.bincount(minlength=self.oracle.spec.classes))
-        return student
+        counts = class_counts(Answer.join(self.answers).labels, self.oracle.spec.classes)
+        name = student_name(self.attack.student, self.oracle.spec)
+        return student, Findings(class_entropy=class_entropy(counts), student=name)
 
     def _ask(self, x: Tensor) -> None:
         try:
@@ -138,10 +138,7 @@ class _Campaign:
             return spec.sample(n, self.draws).float()
         channels, height, width = spec.input_shape
         makers = self.attack.makers or (GREY if channels == 1 else COLOUR)
-        pictures = draw(makers, n, (channels, height, width), self.draws)
-        if spec.low is None or spec.high is None:
-            return spec.clamp((pictures - 0.5) * 4)
-        return spec.clamp(torch.lerp(spec.low.to(pictures), spec.high.to(pictures), pictures))
+        return spec.box.from_unit(draw(makers, n, (channels, height, width), self.draws))
 
     def _copy(self, stop: int) -> nn.Module:
         """A fresh student, from everything known."""

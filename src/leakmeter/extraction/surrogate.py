@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: N812
 from pydantic import Field
 from torch import Tensor, nn
 
-from leakmeter.extraction.base import Job
+from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.pool import PoolAttack
 from leakmeter.extraction.targets import answered_logits, answered_probs, kl_loss
 from leakmeter.oracle.answer import Answer
@@ -26,7 +26,7 @@ class Surrogate(PoolAttack):
     """The paper tries 1, 3, 5 and 10."""
     recipe: Recipe = Recipe(steps=3000, batch=200, lr=2e-3, schedule="cyclic")
 
-    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: Job) -> None:
+    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob) -> None:
         """Fits the student to the answers."""
         labels = answer.view.kind == "labels"
         fit(

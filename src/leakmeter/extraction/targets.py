@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from leakmeter.errors import UsageError
+from leakmeter.errors import NotApplicable
 from leakmeter.oracle.answer import Answer
 
 FLOOR = torch.finfo(torch.float32).tiny
@@ -35,7 +35,7 @@ def answered_logits(answer: Answer) -> Tensor:
     Where the view hides classes (`top:K`, `labels`), they share what is left of the probability evenly, but none gets
     more than the least shown one.
     """
-    _require_classes(answer)
+    require_classes(answer.classes)
     if answer.view.kind == "logits":
         return answer.logits - answer.logits.mean(1, keepdim=True)
     if answer.view.kind == "labels":
@@ -45,7 +45,7 @@ def answered_logits(answer: Answer) -> Tensor:
 
 def answered_probs(answer: Answer) -> Tensor:
     """One distribution per row, the best guess the view allows; one-hot where it shows labels only."""
-    _require_classes(answer)
+    require_classes(answer.classes)
     if answer.view.kind == "labels":
         return F.one_hot(answer.labels, answer.classes).float()
     return _completed(answer)
@@ -87,9 +87,10 @@ def kl_loss(logits: Tensor, target: Tensor, temperature: float = 1.0) -> Tensor:
 _LABEL_FLOOR = 1e-3
 
 
-def _require_classes(answer: Answer) -> None:
-    if answer.classes == 1:
-        raise UsageError(
+def require_classes(classes: int) -> None:
+    """For attacks that learn which class is highest: a single score has nothing to be compared with."""
+    if classes == 1:
+        raise NotApplicable(
             "expected a victim of two class outputs or more to learn from, got a single score; "
             "let the victim return two columns, 0 and the score"
         )

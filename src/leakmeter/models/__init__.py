@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 MODELS: Registry[Callable[..., nn.Module]] = Registry(
     "model",
     {
-        "linear": "leakmeter.models.linear:linear",
-        "mlp": "leakmeter.models.mlp:mlp",
-        "lenet": "leakmeter.models.lenet:lenet",
-        "milli-conv": "leakmeter.models.milli:milli_conv",
-        "codfe-target": "leakmeter.models.codfe:codfe_target",
-        "codfe-substitute": "leakmeter.models.codfe:codfe_substitute",
-        "stn-mnist": "leakmeter.models.stn:stn_mnist",
-        "stn-cifar": "leakmeter.models.stn:stn_cifar",
-        "vgg11": "leakmeter.models.vgg:vgg11",
+        "linear": "leakmeter.models.dense:linear",
+        "mlp": "leakmeter.models.dense:mlp",
+        "lenet": "leakmeter.models.convolutional:lenet",
+        "milli-conv": "leakmeter.models.convolutional:milli_conv",
+        "codfe-target": "leakmeter.models.convolutional:codfe_target",
+        "codfe-substitute": "leakmeter.models.convolutional:codfe_substitute",
+        "stn-mnist": "leakmeter.models.convolutional:stn_mnist",
+        "stn-cifar": "leakmeter.models.convolutional:stn_cifar",
+        "vgg11": "leakmeter.models.convolutional:vgg11",
         "resnet18": "leakmeter.models.resnet:resnet18",
         "resnet34": "leakmeter.models.resnet:resnet34",
-        "small-conv": "leakmeter.models.small:small_conv",
+        "small-conv": "leakmeter.models.convolutional:small_conv",
         "trees": "leakmeter.models.trees.ensemble:empty_ensemble",
     },
 )
@@ -69,8 +69,8 @@ def make_generator(name: str, output_shape: tuple[int, ...], *, seed: int = 0, *
 
 
 def _seeded(seed: int, what: str) -> AbstractContextManager[None]:
-    from leakmeter.seeds import derive  # here, so that listing the names does not load torch
-    from leakmeter.training.loop import private_randomness
+    # here, so that listing the names does not load torch
+    from leakmeter.seeds import derive, private_randomness
 
     return private_randomness(derive(seed, what))
 

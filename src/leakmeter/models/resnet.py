@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from leakmeter.models.shapes import image_shape
+from leakmeter.models.inputs import image_shape
 
 
 class BasicBlock(nn.Module):

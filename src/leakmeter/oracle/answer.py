@@ -69,30 +69,31 @@ class Answer:
         """Input gradients of the class outputs shown, [n, classes, *input_shape]; zero where `shown` is False."""
         if "gradients" not in self.columns:
             raise self._hidden("gradients", f"{self.view}+gradient")
-        gradients = self.columns["gradients"]
-        if self._shows_all():
+        gradients, classes = self.columns["gradients"], self._classes()
+        if classes is None:
             return gradients
         full = gradients.new_zeros(len(self), self.classes, *gradients.shape[2:])
-        rows = torch.arange(len(self))[:, None]
-        full[rows, self._shown_classes()] = gradients
+        full[torch.arange(len(self))[:, None], classes] = gradients
         return full
 
     @property
     def shown(self) -> Tensor:
         """Which class outputs the view shows, [n, classes] of booleans."""
-        mask = torch.zeros(len(self), self.classes, dtype=torch.bool)
-        if self._shows_all():
-            return ~mask
-        return mask.scatter_(1, self._shown_classes(), True)
+        mask, classes = torch.zeros(len(self), self.classes, dtype=torch.bool), self._classes()
+        return ~mask if classes is None else mask.scatter_(1, classes, True)
 
-    def _shows_all(self) -> bool:
-        return self.view.kind in ("probs", "logits") or self.classes == 1
-
-    def _shown_classes(self) -> Tensor:
-        return self.columns["top"] if "top" in self.columns else self.columns["labels"][:, None]
+    def _classes(self) -> Tensor | None:
+        return None if self.classes == 1 else shown_classes(self.view, self.columns)
 
     def _hidden(self, what: str, view: str) -> UsageError:
         return UsageError(f"the view '{self.view}' does not show {what}; ask through an oracle with view='{view}'")
+
+
+def shown_classes(view: View, columns: dict[str, Tensor]) -> Tensor | None:
+    """Which class each output shown belongs to, [n, shown]; None: all of them."""
+    if view.kind == "top":
+        return columns["top"]
+    return columns["labels"][:, None] if view.kind == "labels" else None
 
 
 def present(view: View, outputs: Tensor, kind: str) -> dict[str, Tensor]:

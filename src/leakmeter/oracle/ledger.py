@@ -62,17 +62,17 @@ class Ledger:
     Args:
         path: the file.
         budget: the most queries on the attack's account; None: no limit.
-        lease: takes each question's account and rows from limits shared with others, before they are entered.
+        take: takes each question's account and rows from limits shared with others (`Attempt.take`).
     """
 
     def __init__(
-        self, path: Path | None = None, *, budget: int | None = None, lease: Callable[[str, int], None] | None = None
+        self, path: Path | None = None, *, budget: int | None = None, take: Callable[[str, int], None] | None = None
     ) -> None:
         if budget is not None and budget < 0:
             raise UsageError(f"expected a budget of at least 0 queries, got {budget}")
-        self.path, self.budget, self._lease = path, budget, lease
+        self.path, self.budget, self._take = path, budget, take
         self._lock = threading.Lock()
-        with self._told():
+        with self._as_leakmeter_error():
             self._db = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None, timeout=60)
             self._open()
 
@@ -90,8 +90,8 @@ class Ledger:
             if spent.rowcount == 0:
                 raise BudgetExhausted(rows, self._remaining(account))
             ids = self._enter(account, sizes)
-            if self._lease is not None:  # last: what is taken from there cannot be given back
-                self._lease(account, rows)
+            if self._take is not None:  # last: what is taken from there cannot be given back
+                self._take(account, rows)
         return ids
 
     def catch_up(self, account: str, rows: int) -> None:
@@ -115,7 +115,7 @@ class Ledger:
 
     def entry(self, account: str) -> Entry:
         """Everything counted under one account."""
-        with self._lock, self._told():
+        with self._lock, self._as_leakmeter_error():
             row = self._db.execute(
                 "SELECT queries, explanations, work, cached, (SELECT COALESCE(SUM(asks.queries), 0) FROM asks "
                 "WHERE account = name AND unconfirmed) FROM accounts WHERE name = ?",
@@ -136,7 +136,7 @@ class Ledger:
 
     def asks(self) -> list[tuple[int, str, int]]:
         """Every piece entered, in order: id, account, rows."""
-        with self._lock, self._told():
+        with self._lock, self._as_leakmeter_error():
             return self._db.execute("SELECT id, account, queries FROM asks ORDER BY id").fetchall()
 
     def close(self) -> None:
@@ -185,7 +185,7 @@ class Ledger:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._lock, self._told(), self._exclusive():
+        with self._lock, self._as_leakmeter_error(), self._exclusive():
             yield
 
     @contextmanager
@@ -200,7 +200,7 @@ class Ledger:
             raise
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _as_leakmeter_error(self) -> Iterator[None]:
         """Turns SQLite's complaints into a sentence."""
         try:
             yield

@@ -41,7 +41,7 @@ _DTYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LoggedAnswer:
     """Where one logged answer lies."""
 
     ask: int
@@ -90,7 +90,7 @@ class AnswerLog:
                 ) from error
             self._end += len(record)
 
-    def records(self) -> Iterator[Record]:
+    def answers(self) -> Iterator[LoggedAnswer]:
         """The headers of all whole records, in the order they were written."""
         at = 0
         while at < self._end:
@@ -98,7 +98,7 @@ class AnswerLog:
             yield record
             at = record.offset + record.length
 
-    def read(self, record: Record) -> dict[str, Tensor]:
+    def read(self, record: LoggedAnswer) -> dict[str, Tensor]:
         """The columns of one answer, after checking that they are what was written."""
         payload = os.pread(self._file, record.length, record.offset)
         try:
@@ -123,13 +123,13 @@ class AnswerLog:
             at = record.offset + record.length
         return at
 
-    def _header(self, at: int) -> Record:
+    def _header(self, at: int) -> LoggedAnswer:
         header = os.pread(self._file, _HEADER, at)
         fields = header[: _FIELDS.size]
         magic, ask, length, question, checksum = _FIELDS.unpack(fields)
         if magic != _MAGIC or header[_FIELDS.size :] != _CHECK.pack(zlib.crc32(fields)):
             raise self._damaged(at)
-        return Record(ask, question, at + _HEADER, length, checksum)
+        return LoggedAnswer(ask, question, at + _HEADER, length, checksum)
 
     def _damaged(self, at: int) -> Inconclusive:
         return Inconclusive(f"the answer log {self.path} is damaged at byte {at}; restore it or start a new run")

@@ -13,16 +13,15 @@ import torch
 from torch import Tensor
 
 from leakmeter.errors import BudgetExhausted, UsageError, VictimError
-from leakmeter.oracle.answer import Answer, present
-from leakmeter.oracle.explain import explain, work
+from leakmeter.oracle.answer import Answer, present, shown_classes
+from leakmeter.oracle.explanations.base import Scores
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger
 from leakmeter.oracle.log import AnswerLog, digest, on_cpu
-from leakmeter.oracle.replay import Paid, Replay
+from leakmeter.oracle.replay import PaidPiece, Replay
 from leakmeter.oracle.view import View
 from leakmeter.seeds import stream
-from leakmeter.victims.charge import charged_to
 from leakmeter.victims.spec import VictimSpec
-from leakmeter.victims.victim import Responder
+from leakmeter.victims.victim import Question, Responder
 
 
 class Oracle:
@@ -63,7 +62,7 @@ class Oracle:
         if ledger is not None and budget not in (None, ledger.budget):
             raise UsageError(f"expected the budget of the ledger ({ledger.budget}) or none, got {budget}")
         self.view = View.parse(view) if isinstance(view, str) else view
-        self.view.check(victim.spec, differentiable=victim.differentiable)
+        self.view.check(victim)
         self.spec: VictimSpec = victim.spec
         self.ledger = ledger if ledger is not None else Ledger(budget=budget)
         self.position = 0
@@ -141,14 +140,17 @@ class Oracle:
         known = [self._known(piece, account, topic) for piece in pieces]
         asks = self._reserve(account, view, pieces, known)
         answers = []
-        with self._heard(asks, responder), charged_to(partial(self._charge, account)):
+        with self._heard(asks, responder):
             for piece, paid in zip(pieces, known, strict=True):
                 ask = asks[0] if paid is None else paid.ask
-                if paid is None or paid.record is None:
-                    columns = self._compute(piece, ask, topic, view, responder)
+                if paid is None or paid.answer is None:
+                    question = Question(stream(self._seed, "answer", ask), partial(self._charge, account))
+                    columns = self._compute(piece, question, view, responder)
+                    if self._log is not None:
+                        self._log.append(ask, digest(piece, topic), columns)
                 else:
                     assert self._log is not None
-                    columns = self._log.read(paid.record)
+                    columns = self._log.read(paid.answer)
                 if paid is None:
                     asks.pop(0)
                 with self._lock:
@@ -172,7 +174,7 @@ class Oracle:
         """Counts rows that are sent again: of the two times one will never be heard."""
         self.ledger.note_unconfirmed(self.ledger.reserve(account, [rows]))
 
-    def _known(self, piece: Tensor, account: str, topic: str) -> Paid | None:
+    def _known(self, piece: Tensor, account: str, topic: str) -> PaidPiece | None:
         """What an earlier process paid for this piece."""
         if not self._replay:
             return None
@@ -180,13 +182,16 @@ class Oracle:
         with self._lock:
             return self._replay.take(question, account, len(piece))
 
-    def _reserve(self, account: str, view: View, pieces: tuple[Tensor, ...], known: list[Paid | None]) -> list[int]:
+    def _reserve(
+        self, account: str, view: View, pieces: tuple[Tensor, ...], known: list[PaidPiece | None]
+    ) -> list[int]:
         fresh = [len(piece) for piece, paid in zip(pieces, known, strict=True) if paid is None]
         if not fresh:
             return []
-        explained = sum(fresh) if view.explanation else 0
+        explained = 0 if view.explanation is None else sum(fresh)
+        work = 0 if view.explanation is None else explained * view.explanation.work(self.spec)
         try:
-            return self.ledger.reserve(account, fresh, explanations=explained, work=explained * work(view))
+            return self.ledger.reserve(account, fresh, explanations=explained, work=work)
         except BudgetExhausted as error:
             waiting = 0
             if self._replay is not None:
@@ -195,18 +200,20 @@ class Oracle:
                     waiting = self._replay.waiting(account)
             raise BudgetExhausted(sum(map(len, pieces)), error.remaining + waiting) from None
 
-    def _compute(self, x: Tensor, ask: int, topic: str, view: View, responder: Responder) -> dict[str, Tensor]:
-        noise = stream(self._seed, "answer", ask)
+    def _compute(self, x: Tensor, question: Question, view: View, responder: Responder) -> dict[str, Tensor]:
+        spec = responder.spec
         with torch.inference_mode():
             # The victim gets a copy: one that works in place must not change the attacker's queries.
-            outputs = _checked(responder.respond(x.clone(), noise), len(x), responder.spec)
-        columns = on_cpu(present(view, outputs, responder.spec.outputs))
+            outputs = _checked(responder.respond(x.clone(), question), len(x), spec)
+        columns = on_cpu(present(view, outputs, spec.outputs))
         if view.explanation is not None:
-            columns["gradients"] = explain(view, responder, x, columns, noise).cpu()
-            if not torch.isfinite(columns["gradients"]).all():
-                raise VictimError(f"the victim {self.spec.name} explained an answer with NaN or infinity")
-        if self._log is not None:
-            self._log.append(ask, digest(x, topic), columns)
+            classes = shown_classes(view, columns) if spec.classes > 1 else None
+            shown = view.explanation.explain(x, Scores(responder, question, view.kind == "logits", classes))
+            for protection in view.protections:
+                shown = protection.protect(shown, question.noise)
+            if not torch.isfinite(shown).all():
+                raise VictimError(f"the victim {spec.name} explained an answer with NaN or infinity")
+            columns |= on_cpu({view.explanation.column: shown})
         return columns
 
     def _query_cached(self, x: Tensor, cache: dict[bytes, dict[str, Tensor]]) -> Answer:

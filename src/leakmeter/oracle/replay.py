@@ -13,39 +13,39 @@ from dataclasses import dataclass
 
 from leakmeter.errors import Inconclusive
 from leakmeter.oracle.ledger import Ledger
-from leakmeter.oracle.log import AnswerLog, Record
+from leakmeter.oracle.log import AnswerLog, LoggedAnswer
 
 Key = bytes | tuple[str, int]
 """An answered piece is found by the digest of its question, a lost one by its account and size."""
 
 
 @dataclass(frozen=True, slots=True)
-class Paid:
-    """A piece already in the ledger; `record` is its answer, None where that was lost."""
+class PaidPiece:
+    """A piece already in the ledger; `answer` is where its answer lies, None where that was lost."""
 
     key: Key
     ask: int
     account: str
     rows: int
-    record: Record | None
+    answer: LoggedAnswer | None
 
 
 class Replay:
     """The pieces after a position in the ledger that were paid for and not handed out yet."""
 
     def __init__(self, ledger: Ledger, log: AnswerLog, *, remote: bool) -> None:
-        self._paid: dict[Key, list[Paid]] = {}  # newest first
+        self._paid: dict[Key, list[PaidPiece]] = {}  # newest first
         self._waiting: Counter[str] = Counter()
         lost = {ask: (account, rows) for ask, account, rows in ledger.asks()}
         pieces = []
-        for record in log.records():
-            if record.ask not in lost:
+        for answer in log.answers():
+            if answer.ask not in lost:
                 raise Inconclusive(f"{log.path} holds answers that {ledger.path} never counted; restore the ledger")
-            pieces.append(Paid(record.digest, record.ask, *lost.pop(record.ask), record))
+            pieces.append(PaidPiece(answer.digest, answer.ask, *lost.pop(answer.ask), answer))
         if remote:
             ledger.note_unconfirmed(list(lost))
         else:
-            pieces += [Paid(key, ask, *key, None) for ask, key in lost.items()]
+            pieces += [PaidPiece(key, ask, *key, None) for ask, key in lost.items()]
         self.put_back(pieces)
 
     def __bool__(self) -> bool:
@@ -58,7 +58,7 @@ class Replay:
         self._waiting.clear()
         self.put_back(sorted(later, key=lambda piece: piece.ask))
 
-    def take(self, question: bytes, account: str, rows: int) -> Paid | None:
+    def take(self, question: bytes, account: str, rows: int) -> PaidPiece | None:
         """The oldest answer on record to this question, else a lost one of this size; each is handed out once."""
         for key in question, (account, rows):
             if key in self._paid:
@@ -69,7 +69,7 @@ class Replay:
                 return piece
         return None
 
-    def put_back(self, pieces: list[Paid]) -> None:
+    def put_back(self, pieces: list[PaidPiece]) -> None:
         """Pieces in the order they were asked, to be handed out (again) before any others."""
         for piece in reversed(pieces):
             self._paid.setdefault(piece.key, []).append(piece)

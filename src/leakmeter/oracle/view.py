@@ -1,4 +1,4 @@
-"""What an API shows: `labels | top:K | probs | probs:D | logits`, each with `+gradient` or `+smoothgrad:N,SIGMA`."""
+"""What an API shows: `labels | top:K | probs | probs:D | logits`, each with `+EXPLANATION` where it explains itself."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from leakmeter.errors import NotApplicable, UsageError
+from leakmeter.oracle.explanations import parse
+from leakmeter.oracle.explanations.base import Explanation, Protection
 from leakmeter.registry import did_you_mean
-from leakmeter.victims.spec import VictimSpec
+from leakmeter.victims.victim import Responder
 
 Kind = Literal["labels", "top", "probs", "logits"]
-Explanation = Literal["gradient", "smoothgrad"]
 _KINDS = ("labels", "top", "probs", "logits")
-_EXPLANATIONS = ("gradient", "smoothgrad")
 _MOST_DECIMALS = 17  # as many as float64 can tell apart; from 10**39 on float32 overflows
 _NEEDS = {"logits": ("logits",), "probs": ("logits", "probs"), "top": ("logits", "probs"), "labels": None}
 
@@ -28,10 +28,8 @@ class View:
     decimals: int | None = None
     """`probs:D`: how many decimals are kept."""
     explanation: Explanation | None = None
-    samples: int = 10
-    """SmoothGrad: how many noisy gradients the server averages."""
-    sigma: float = 0.1
-    """SmoothGrad: the noise, as a fraction of the box's width (absolute where the box is open)."""
+    protections: tuple[Protection, ...] = ()
+    """What is done to the explanation before it is shown, in this order."""
 
     @classmethod
     def parse(cls, text: str) -> View:
@@ -44,52 +42,34 @@ class View:
             raise UsageError(f"expected labels, top:K, probs, probs:D or logits, got '{base}'")
         k = _whole(number, "K of top:K", 1) if kind == "top" else None
         decimals = _whole(number, "D of probs:D", 0, most=_MOST_DECIMALS) if kind == "probs" and number else None
-        if not plus:
-            return cls(kind, k, decimals)  # type: ignore[arg-type]
-        name, colon, options = explained.partition(":")
-        if name not in _EXPLANATIONS or (name == "gradient" and colon):
-            raise UsageError(f"expected +gradient or +smoothgrad:N,SIGMA, got '+{explained}'")
-        if not colon:
-            return cls(kind, k, decimals, name)  # type: ignore[arg-type]
-        found = re.fullmatch(r"(\d+),([0-9.]+(?:e[+-]?\d+)?)", options)
-        if found is None:
-            raise UsageError(f"expected +smoothgrad:N,SIGMA such as +smoothgrad:10,0.1, got '+{explained}'")
-        samples, sigma = _whole(found[1], "N of +smoothgrad", 1), _positive(found[2])
-        return cls(kind, k, decimals, name, samples, sigma)  # type: ignore[arg-type]
+        return cls(kind, k, decimals, *(parse(explained) if plus else ()))  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         number = self.k if self.kind == "top" else self.decimals
         base = self.kind if number is None else f"{self.kind}:{number}"
-        if self.explanation is None:
-            return base
-        return (
-            f"{base}+gradient" if self.explanation == "gradient" else f"{base}+smoothgrad:{self.samples},{self.sigma!r}"
-        )
+        return base if self.explanation is None else f"{base}+{self.explained}"
 
-    def check(self, spec: VictimSpec, *, differentiable: bool) -> None:
+    @property
+    def explained(self) -> str:
+        """The text behind the plus; empty without one."""
+        return "/".join(map(str, (self.explanation or "", *self.protections)))
+
+    def check(self, victim: Responder) -> None:
         """Refuses a view this victim cannot give."""
-        needs = _NEEDS[self.kind]
+        spec, needs = victim.spec, _NEEDS[self.kind]
         if needs is not None and spec.outputs not in needs:
             raise NotApplicable(f"the view {self} needs a victim that returns {' or '.join(needs)}, got {spec.outputs}")
         if self.kind in ("probs", "top") and spec.classes == 1:
             raise NotApplicable(f"the view {self} needs two classes or more, got a single score; use logits or labels")
         if self.k is not None and self.k > spec.classes:
             raise UsageError(f"expected K of top:K to be at most {spec.classes} classes, got {self.k}")
-        if self.explanation is not None and (not differentiable or spec.outputs == "labels"):
-            raise NotApplicable(f"the view {self} needs a differentiable victim: an nn.Module or a .pt2 file")
+        if self.explanation is not None:
+            self.explanation.check(spec, differentiable=victim.differentiable)
+            if victim.remote:
+                raise NotApplicable(f"the view {self} would ask a remote victim uncounted queries; explain on its side")
 
 
 def _whole(text: str, what: str, least: int, most: int = 10**9) -> int:
     if not re.fullmatch(r"[0-9]{1,10}", text) or not least <= int(text) <= most:
         raise UsageError(f"expected {what} to be a whole number from {least} to {most}, got '{text}'")
     return int(text)
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise UsageError(f"expected SIGMA of +smoothgrad to be a positive number, got '{text}'")
-    return value

@@ -2,104 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import base64
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count, groupby
 from pathlib import Path
-from typing import Any
 
-from markupsafe import Markup
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
-from leakmeter.report.facts import DefenseRow, Surface
-from leakmeter.report.pictures import Gallery, gallery
-from leakmeter.report.rendering import context, environment
+from leakmeter.report.blocks import Block, Chart, Document, Link, Mono, Numeric, Part, Strong
+from leakmeter.report.sections import report_document
+from leakmeter.report.sections.attack_by_view import section as attack_by_view
+from leakmeter.report.sections.verdict import section as verdict
 from leakmeter.results import AuditResult
 
 
-@dataclass(frozen=True)
-class Section:
-    """A part of the page; one with nothing to show is left out."""
-
-    id: str
-    title: str
-    template: str
-    shown: bool = True
-    lead: str = ""
-    alt: str = ""
-
-
-def report_html(result: AuditResult, folder: Path) -> str:
-    """The whole report; pictures come from the run `folder`, and are simply absent where there are none."""
-    told = context(result)
-    galleries = {
-        "queries": gallery(result, folder, "queries.png"),
-        "adversarial": gallery(result, folder, "adversarial.png"),
-    }
-    told |= {"galleries": galleries, **_charts(told)}
-    told["sections"] = [section for section in _sections(told, galleries) if section.shown]
-    return environment().get_template("report.html").render(told)
+def document_html(document: Document, template: str = "page.html") -> str:
+    """The document as a page, or by another template as a part of one."""
+    return _environment(document).get_template(template).render(document=document)
 
 
 def summary_html(result: AuditResult) -> str:
-    """The verdict alone, for notebooks."""
-    return environment().get_template("summary.html").render(context(result))
+    """The verdict and what every attack got, for notebooks."""
+    return document_html(report_document(result, Path(), (verdict, attack_by_view)), "fragment.html")
 
 
-def _sections(told: dict[str, Any], galleries: dict[str, Gallery]) -> list[Section]:
-    return [
-        Section("copy-cost", "What a copy costs", "copy_cost.html"),
-        Section("heat-map", "Attack by view", "heat.html", bool(told["surfaces"])),
-        Section("rate-limits", "Rate limits", "rates.html", bool(told["rates"])),
-        Section(
-            "queries",
-            "What the attacker asked",
-            "pictures.html",
-            bool(galleries["queries"].shown),
-            "The first inputs each attack sent.",
-            "The first inputs sent by",
-        ),
-        Section("transfer", "What the copy is good for", "transfer.html", bool(told["transfers"])),
-        Section(
-            "adversarial",
-            "Adversarial examples",
-            "pictures.html",
-            bool(galleries["adversarial"].shown),
-            "Inputs changed a little, on the copy, until the answer changed.",
-            "Adversarial examples from the copy made by",
-        ),
-        Section("defenses", "Defenses", "defenses.html", bool(told["defenses"])),
-        Section("detection", "Detection", "detection.html", bool(told["detections"] or told["detections_other"])),
-        Section("certified", "Certified accuracy", "certified.html", bool(told["certified"])),
-        Section("checks", "Can this audit be believed?", "checks.html"),
-        Section("spending", "What was spent", "spending.html"),
-        Section("reproduce", "Reproduce it", "reproduce.html"),
-        Section("limits", "What this report shows, and what not", "limits.html"),
-    ]
-
-
-def _charts(told: dict[str, Any]) -> dict[str, Any]:
-    from leakmeter.report.charts import certified_chart, cost_chart
-
-    surfaces: list[Surface] = told["surfaces"]
-    return {
-        "cost_charts": [(each, Markup(cost_chart(each, f"cost-{each.key}"))) for each in surfaces],
-        "defended": any(each.defense != "none" for each in surfaces),
-        "defense_charts": _defense_charts(told["defenses"]),
-        "certified_chart": Markup(certified_chart(told["certified"], "certified-accuracy"))
-        if told["certified"]
-        else "",
+def _environment(document: Document) -> Environment:
+    """Templates that escape every value, and in which a name that does not exist is an error, never an empty space."""
+    made = Environment(
+        loader=PackageLoader("leakmeter.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.tests["numeric"] = lambda column: isinstance(column, Numeric)
+    made.filters |= {
+        "runs": _runs,
+        "svg": _svg(),
+        "base64": lambda png: base64.b64encode(png).decode(),
+        "inline": _inline({section.id for section in document.sections}),
     }
+    return made
 
 
-def _defense_charts(rows: Sequence[DefenseRow]) -> list[tuple[Markup, str]]:
-    """One for each view and each cost that was measured under it."""
-    from leakmeter.report.charts import COSTS, defense_chart
+def _runs(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
+    """Blocks of a kind that follow each other, with the name of the kind: charts stand side by side."""
+    return [(kind, list(run)) for kind, run in groupby(blocks, key=lambda block: type(block).__name__)]
 
-    charts = []
-    for key, view in enumerate(dict.fromkeys(row.view for row in rows)):
-        shown = [row for row in rows if row.view == view]
-        charts += [
-            (Markup(defense_chart(shown, cost, f"defense-{key}-{cost}")), f"Showing {view}: {what}")
-            for cost, what in COSTS.items()
-            if any(getattr(row, cost) is not None for row in shown)
-        ]
-    return charts
+
+def _svg() -> Callable[[Chart], Markup]:
+    """Draws charts; the ids of one are not those of another."""
+    numbers = count(1)
+
+    def draw(chart: Chart) -> Markup:
+        from leakmeter.report.svg import chart_svg
+
+        return Markup(chart_svg(chart, f"chart-{next(numbers)}"))  # made by an XML writer
+
+    return draw
+
+
+def _inline(targets: set[str]) -> Callable[[Sequence[Part]], Markup]:
+    """Parts of a sentence; a link to a section that is not there is plain words."""
+
+    def one(part: Part) -> Markup:
+        match part:
+            case Mono():
+                return Markup("<code>{}</code>").format(str(part))
+            case Strong():
+                return Markup("<strong>{}</strong>").format(str(part))
+            case Link(text, section):
+                return Markup('<a href="#{}">{}</a>').format(section, text) if section in targets else escape(text)
+            case _:
+                return escape(part)
+
+    return lambda parts: Markup().join(map(one, parts))

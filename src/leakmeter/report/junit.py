@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from leakmeter.report.svg import plain_text
+from leakmeter.report.words import plain_text
 from leakmeter.results import AuditResult
 
 _Case = tuple[str, str, str]  # name, outcome, message

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from PIL import Image
 
-from leakmeter.report.words import surface
+from leakmeter.report.blocks import Block, Paragraph, Picture
+from leakmeter.report.words import surface_words
 from leakmeter.results import AuditResult, CellResult
 from leakmeter.verdict import arm_label
 
@@ -21,53 +20,36 @@ _READ = 40_000_000
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
-@dataclass
-class Picture:
-    """One PNG and every arm it belongs to."""
-
-    source: str
-    arms: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Gallery:
-    """The pictures shown, and how many more there are in the run folder."""
-
-    shown: list[Picture]
-    left_out: int
-
-
-def gallery(result: AuditResult, folder: Path, name: str) -> Gallery:
+def gallery(result: AuditResult, folder: Path, name: str, alt: str) -> list[Block]:
     """The first picture called `name` of every arm; arms with the same picture share it."""
-    found: dict[str, Picture] = {}
+    found: dict[str, tuple[Path, bytes, list[str]]] = {}
     seen: set[str] = set()
     left_out = 0
     for cell in result.cells:
-        arm = f"{arm_label(cell)}, seeing {surface(cell.view, cell.defense)}"
-        content = b"" if arm in seen else _read(result, cell, folder, name)
-        if not content:
+        arm = f"{arm_label(cell)}, seeing {surface_words(cell.view, cell.defense)}"
+        path, content = (None, b"") if arm in seen else _read(cell, folder, name)
+        if path is None:
             continue
         seen.add(arm)
         digest = hashlib.sha256(content).hexdigest()
         if digest not in found and len(found) == _MOST:
             left_out += 1
             continue
-        if digest not in found:
-            found[digest] = Picture(f"data:image/png;base64,{base64.b64encode(_shrunk(content)).decode()}")
-        found[digest].arms.append(arm)
-    return Gallery(list(found.values()), left_out)
+        found.setdefault(digest, (path, _shrunk(content), []))[2].append(arm)
+    pictures: list[Block] = [
+        Picture("; ".join(arms), f"{alt}: {'; '.join(arms)}", content, path.relative_to(folder).as_posix())
+        for path, content, arms in found.values()
+    ]
+    return pictures + [Paragraph(f"{left_out} more are in the run folder.", muted=True)] * bool(left_out)
 
 
-def _read(result: AuditResult, cell: CellResult, folder: Path, name: str) -> bytes:
+def _read(cell: CellResult, folder: Path, name: str) -> tuple[Path | None, bytes]:
     """The file, or nothing: a run need not have pictures, and an id is never a way out of the folder."""
-    if cell.id != Path(cell.id).name:
-        return b""
-    places = [folder / "cells" / cell.id / name] + ([folder / name] if len(result.cells) == 1 else [])
-    for place in places:
-        if place.is_file() and place.stat().st_size <= _READ:
-            content = place.read_bytes()
-            return content if _is_png(content) else b""
-    return b""
+    place = folder / "cells" / cell.id / name
+    if cell.id != Path(cell.id).name or not place.is_file() or place.stat().st_size > _READ:
+        return None, b""
+    content = place.read_bytes()
+    return (place, content) if _is_png(content) else (None, b"")
 
 
 def _is_png(content: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""A contact sheet: what the attack's queries look like."""
+"""Contact sheets: what queries and adversarial examples look like."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from leakmeter.runs.files import told, write_atomic
+from leakmeter.evasion.base import Evasion
+from leakmeter.files import write_atomic, writing
 from leakmeter.victims.spec import VictimSpec
 
 _COLUMNS, _GAP, _SMALLEST = 16, 2, 32
@@ -17,15 +18,13 @@ _COLUMNS, _GAP, _SMALLEST = 16, 2, 32
 
 def write_sheet(queries: Tensor, spec: VictimSpec, path: Path) -> None:
     """Draws images in rows of sixteen, small ones enlarged without smoothing."""
-    with told(path):
+    with writing(path):
         write_atomic(path, sheet_png(unit_range(queries, spec)))
 
 
 def unit_range(x: Tensor, spec: VictimSpec) -> Tensor:
     """Inputs mapped from their box, or from their own range where it is open, to [0, 1]."""
-    low = spec.low if spec.low is not None else x.min()
-    high = spec.high if spec.high is not None else x.max()
-    return ((x - low) / (high - low).clamp_min(1e-12)).clamp(0, 1)
+    return spec.box.to_unit(x)
 
 
 def sheet_png(images: Tensor, columns: int = _COLUMNS) -> bytes:
@@ -45,3 +44,12 @@ def sheet_png(images: Tensor, columns: int = _COLUMNS) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, "PNG")
     return buffer.getvalue()
+
+
+def adversarial_png(x: Tensor, found: Evasion, spec: VictimSpec, columns: int = 12) -> bytes:
+    """Three rows: the originals, the adversarial examples, and their difference about grey."""
+    chosen = torch.argsort(found.success.double(), descending=True, stable=True)[:columns].cpu()
+    clean, bad = unit_range(x.cpu()[chosen], spec), unit_range(found.examples.cpu()[chosen], spec)
+    difference = bad - clean
+    scale = difference.abs().flatten(1).amax(1).clamp_min(1e-6).reshape(-1, 1, 1, 1)
+    return sheet_png(torch.cat([clean, bad, 0.5 + 0.5 * difference / scale]), columns=len(chosen))

@@ -1,4 +1,4 @@
-"""A matplotlib figure as SVG inside a page: the same bytes every time, named for screen readers, in the page's colours.
+"""A chart as SVG inside a page: the same bytes every time, named for screen readers, in the page's colours.
 
 Figures are drawn in stand-in colours, which become CSS variables here: one drawing serves light, dark and print. Text
 stays text (escaped by the XML writer), in the page's own font.
@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from leakmeter.report.blocks import Chart
+from leakmeter.report.charts import INK, MUTED, RULE, SERIES
+from leakmeter.report.words import plain_text
+
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 
 ElementTree.register_namespace("", _SVG)
 ElementTree.register_namespace("xlink", _XLINK)
 
-INK, MUTED, RULE = "#0000f0", "#0000f1", "#0000f2"
-SERIES = tuple(f"#00000{k}" for k in range(1, 7))
+_WIDTH, _HEIGHT = 430, 310  # CSS pixels
+_AXES = (0.12, 0.145, 0.575, 0.825)
 _VARIABLES = {INK: "--ink", MUTED: "--muted", RULE: "--rule"} | {
     color: f"--series-{k}" for k, color in enumerate(SERIES, 1)
 }
@@ -54,32 +55,23 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 
-@contextmanager
-def drawing(width: float, height: float) -> Iterator[Figure]:
-    """An empty figure of that many CSS pixels; draw, and call `to_svg`, inside the `with` block."""
-    with mpl.rc_context(_SETTINGS):
-        yield Figure(figsize=(width / 72, height / 72), layout=None)
-
-
-def plain_text(text: str, limit: int = 200) -> str:
-    """Text that XML can hold, on one line, cut to `limit` characters."""
-    text = _CONTROL.sub(" ", text)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
-    """The figure as an `<svg>` element whose ids all begin with `name`."""
+def chart_svg(chart: Chart, name: str) -> str:
+    """The chart as an `<svg>` element whose ids all begin with `name`."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", transparent=True, metadata=_NO_METADATA)
+    with mpl.rc_context(_SETTINGS):
+        figure = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72), layout=None)
+        chart.draw(figure.add_axes(_AXES))
+        figure.savefig(buffer, format="svg", transparent=True, metadata=_NO_METADATA)
     root = ElementTree.fromstring(buffer.getvalue())
     root.remove(root[0])  # matplotlib's own style sheet would reach the whole page
     for element in root.iter():
+        element.text, element.tail = (text if text and text.strip() else None for text in (element.text, element.tail))
         _restyle(element)
         _rename(element, name)
     for key in ("width", "height", "version"):
         root.attrib.pop(key, None)
     root.attrib |= {"role": "img", "aria-labelledby": f"{name}-title {name}-desc", "class": "chart"}
-    root[:0] = [_named("title", f"{name}-title", title), _named("desc", f"{name}-desc", description)]
+    root[:0] = [_named("title", f"{name}-title", chart.title), _named("desc", f"{name}-desc", chart.description)]
     return ElementTree.tostring(root, encoding="unicode")
 
 
@@ -90,7 +82,12 @@ def _named(tag: str, name: str, text: str) -> ElementTree.Element:
 
 
 def _restyle(element: ElementTree.Element) -> None:
-    """Stand-in colours become variables; the font is left to the page, its size is not."""
+    """Stand-in colours become variables; the font is left to the page, its size is not; numbers lose what none sees."""
+    if element.get("transform", "").startswith("rotate(-0 "):
+        del element.attrib["transform"]
+    for key, value in element.attrib.items():
+        if key in ("d", "x", "y", "transform"):
+            element.set(key, re.sub(r"(\.\d\d)\d+", r"\1", value))  # a hundredth of a pixel
     style = element.get("style", "")
     if element.tag == f"{{{_SVG}}}text":
         style = re.sub(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
 
-from leakmeter.results import Arm, AuditResult, CopyCost, Verdict
-
-if TYPE_CHECKING:
-    from leakmeter.report.facts import DetectionRow
+from leakmeter.report.blocks import Tone
+from leakmeter.results import Arm, CopyCost, Verdict
 
 _OUTCOMES = {"pass": "Policy met", "exceeded": "Policy exceeded", "undecided": "Inconclusive"}
+_TONES: dict[str, Tone] = {"pass": "good", "exceeded": "bad", "undecided": "unsure"}
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 
 
 def outcome_words(verdict: Verdict) -> str:
@@ -19,9 +19,15 @@ def outcome_words(verdict: Verdict) -> str:
     return _OUTCOMES[verdict.outcome]
 
 
-def tone(outcome: str, *, decided: bool = True) -> str:
-    """The style class of an outcome: good, bad, unsure or plain."""
-    return {"pass": "good" if decided else "plain", "exceeded": "bad"}.get(outcome, "unsure")
+def tone(outcome: str, *, decided: bool = True) -> Tone:
+    """How an outcome is coloured; without a policy nothing is good."""
+    return "plain" if outcome == "pass" and not decided else _TONES[outcome]
+
+
+def plain_text(text: str, limit: int = 200) -> str:
+    """Text that XML can hold, on one line, cut to `limit` characters."""
+    text = _CONTROL.sub(" ", text)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def percent(value: float | None) -> str:
@@ -32,6 +38,11 @@ def percent(value: float | None) -> str:
 def count(value: float | None) -> str:
     """Thousands apart; a dash for what was not measured."""
     return "–" if value is None else f"{value:,.0f}"
+
+
+def span(low: float, high: float) -> str:
+    """An interval of rates."""
+    return f"{percent(low)} to {percent(high)}"
 
 
 def many(number: int, noun: str) -> str:
@@ -57,12 +68,10 @@ def duration(seconds: float) -> str:
 
 def days(value: float) -> str:
     """Days in words; less than one is said so."""
-    if value < 1:
-        return "less than a day"
-    return many(round(value), "day")
+    return "less than a day" if value < 1 else many(round(value), "day")
 
 
-def surface(view: str, defense: str) -> str:
+def surface_words(view: str, defense: str) -> str:
     """What the API shows."""
     return view if defense == "none" else f"{view} behind {defense}"
 
@@ -72,50 +81,11 @@ def cost_words(arm: Arm, cost: CopyCost) -> tuple[str, str]:
     if cost.queries is None:
         return f"not within {count(arm.queries)}", "" if cost.low is None else f"at best {count(cost.low)}"
     high = f"over {count(arm.queries)}" if cost.high is None else count(cost.high)
-    if cost.queries <= arm.curve[0][0]:
+    if at_most(arm, cost.queries):
         return f"at most {count(cost.queries)}", "" if cost.high == cost.queries else f"or up to {high}"
     return count(cost.queries), f"{count(cost.low)} to {high}"
 
 
-def cost_line(arm: Arm, cost: CopyCost) -> str:
-    """The same on one line."""
-    queries, interval = cost_words(arm, cost)
-    return f"{queries} ({interval})" if interval else queries
-
-
-def fired(row: DetectionRow) -> str:
-    """When a detector would have fired, over seeds."""
-    also = "; honest test data sets it off too" if row.false_alarms else ""
-    if row.first is None:
-        return f"never in {count(row.queries)}{also}"
-    ends = count(row.first) if row.first == row.last else f"{count(row.first)} to {count(row.last)}"
-    missed = f", never in {row.missed} of {row.runs} runs" if row.missed else ""
-    return f"{ends} of {count(row.queries)}{missed}{also}"
-
-
-def headline_facts(result: AuditResult) -> list[tuple[str, str, str]]:
-    """The figures at the top: number, what it is, and where it comes from."""
-    attackers = [arm for arm in result.verdict.arms if not arm.control]
-    if not attackers:
-        return []
-    best = max(attackers, key=lambda arm: arm.fidelity)
-    ends = f"{percent(best.fidelity_interval.low)} to {percent(best.fidelity_interval.high)}"
-    facts = [(percent(best.fidelity), "agreement of the best copy", f"{best.label}, seeing {best.view}; {ends}")]
-    costs = [(cost.queries, arm) for arm in attackers for cost in arm.costs if cost.fidelity == 0.9]
-    reached = [(queries, arm) for queries, arm in costs if queries is not None]
-    if reached:
-        queries, arm = min(reached, key=lambda each: each[0])
-        bound = "≤ " if queries <= arm.curve[0][0] else ""
-        facts.append((f"{bound}{count(queries)}", "queries to a 90% copy", f"{arm.label}, seeing {arm.view}"))
-    else:
-        most = max(arm.queries for arm in attackers)
-        facts.append((f"> {count(most)}", "queries to a 90% copy", "no attack got there within its budget"))
-    asked = sum(cell.spending.queries for cell in result.cells if cell.spending)
-    facts.append(
-        (
-            count(asked),
-            "queries asked in all",
-            f"{many(len(result.cells), 'run')} of {many(len(result.verdict.arms), 'arm')}",
-        )
-    )
-    return facts
+def at_most(arm: Arm, queries: int) -> bool:
+    """Whether the curve begins there already: fewer queries may do."""
+    return queries <= arm.curve[0][0]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leakmeter.report.html import report_html
+from leakmeter.files import write_atomic, writing
+from leakmeter.report.html import document_html
 from leakmeter.report.junit import junit_xml
-from leakmeter.report.markdown import report_markdown
+from leakmeter.report.markdown import document_markdown
+from leakmeter.report.sections import report_document
 from leakmeter.results import AuditResult
-from leakmeter.runs.files import told, write_atomic
 
 
 def write_reports(result: AuditResult, folder: Path) -> None:
     """`results.json` first: the rest can always be built from it again."""
-    with told(folder):
+    with writing(folder):
         write_atomic(folder / "results.json", result.model_dump_json(indent=2).encode())
-        write_atomic(folder / "report.html", report_html(result, folder).encode())
-        write_atomic(folder / "report.md", report_markdown(result).encode())
+        document = report_document(result, folder)
+        write_atomic(folder / "report.html", document_html(document).encode())
+        write_atomic(folder / "report.md", document_markdown(document).encode())
         write_atomic(folder / "junit.xml", junit_xml(result).encode())

@@ -16,12 +16,12 @@ from typing import IO, Any
 import tomli_w
 
 from leakmeter import __version__
+from leakmeter.checkpoint import DiskCheckpoint
 from leakmeter.errors import UsageError
-from leakmeter.oracle.leases import Lease
+from leakmeter.files import write_atomic, writing
 from leakmeter.oracle.ledger import Ledger
+from leakmeter.oracle.limits import Attempt
 from leakmeter.oracle.log import AnswerLog
-from leakmeter.runs.checkpoint import DiskCheckpoint
-from leakmeter.runs.files import told, write_atomic
 
 Plan = dict[str, Any]
 
@@ -37,7 +37,7 @@ class Run:
         """Makes the folder, or goes on in one made for the same plan."""
         if (path / "plan.toml").exists():
             return cls.resume(path, plan)
-        with told(path):
+        with writing(path):
             path.mkdir(parents=True, exist_ok=True)
             write_atomic(path / "env.json", json.dumps(environment(), indent=2).encode())
             write_atomic(path / "plan.toml", tomli_w.dumps(without_none(plan)).encode())
@@ -63,9 +63,9 @@ class Run:
             raise UsageError(f"cannot resume {path} with another plan: {'; '.join(changes)}; start a new run instead")
         return run
 
-    def ledger(self, budget: int | None, lease: Lease | None = None) -> Ledger:
+    def ledger(self, budget: int | None, lease: Attempt | None = None) -> Ledger:
         """The ledger of this run. Whatever was leased for it is in it, also what a dead worker left no record of."""
-        ledger = Ledger(self.path / "ledger.sqlite", budget=budget, lease=None if lease is None else lease.take)
+        ledger = Ledger(self.path / "ledger.sqlite", budget=budget, take=None if lease is None else lease.take)
         for account, rows in ({} if lease is None else lease.taken()).items():
             ledger.catch_up(account, rows)
         return ledger
@@ -80,7 +80,7 @@ class Run:
 
     def say(self, line: str) -> None:
         """Adds a line, with the time, to `log.txt`."""
-        with told(self.path), (self.path / "log.txt").open("a") as log:
+        with writing(self.path), (self.path / "log.txt").open("a") as log:
             log.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {line}\n")
 
     @contextmanager
@@ -90,7 +90,7 @@ class Run:
         A process that holds it already is waited for as long as `patience` says: one that dies on another machine
         keeps a lock on a network folder until the server notices.
         """
-        with told(self.path):
+        with writing(self.path):
             lock = (self.path / "lock").open("w")
         end = time.monotonic() + patience
         with lock:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from leakmeter.errors import UsageError, missing_extra
-from leakmeter.victims.http.address import is_loopback
-from leakmeter.victims.http.key import read_key
+from leakmeter.victims.remote.access import is_loopback, read_key
 from leakmeter.victims.victim import Responder
 
 
@@ -36,4 +35,7 @@ def serve(
         from leakmeter.serve.app import make_app
     except ImportError as error:
         raise missing_extra(error.name or "fastapi", "serve") from error
-    uvicorn.run(make_app(victim, key=key, rate=rate), host=host, port=port, access_log=False, ws="none")
+    try:
+        uvicorn.run(make_app(victim, key=key, rate=rate), host=host, port=port, access_log=False, ws="none")
+    except SystemExit as error:  # how it says that it could not begin
+        raise UsageError(f"cannot serve on port {port}; choose another --port") from error

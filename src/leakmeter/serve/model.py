@@ -13,10 +13,10 @@ from torch import Tensor
 
 from leakmeter.errors import UsageError, VictimError
 from leakmeter.seeds import stream
-from leakmeter.victims.http.client import BadAnswer
-from leakmeter.victims.http.protocol import array, parse, tensor
+from leakmeter.victims.remote.client import BadAnswer
+from leakmeter.victims.remote.protocol import array, parse, tensor
 from leakmeter.victims.spec import from_array
-from leakmeter.victims.victim import Responder
+from leakmeter.victims.victim import Question, Responder
 
 _DATATYPES = {torch.float32: "FP32", torch.float64: "FP64"}
 
@@ -83,7 +83,7 @@ class Served:
     def _respond(self, x: Tensor) -> Tensor:
         with self._lock:
             self._asked += 1
-            return self._victim.respond(x, stream(self._seed, "answer", self._asked))
+            return self._victim.respond(x, Question(stream(self._seed, "answer", self._asked)))
 
 
 def _object(body: bytes) -> dict[str, Any]:

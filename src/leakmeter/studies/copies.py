@@ -16,10 +16,11 @@ from leakmeter.data.catalogue import load
 from leakmeter.data.places import cache
 from leakmeter.evaluation.intervals import mean_interval
 from leakmeter.extraction.base import extract
+from leakmeter.extraction.findings import Findings
+from leakmeter.files import write_atomic
+from leakmeter.models.saved import load_network, save_network
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.runs.files import write_atomic
-from leakmeter.runs.network import load_network, save_network
-from leakmeter.studies.settings import Settings
+from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.victims import LENET, trained
 from leakmeter.training.loop import Recipe
 from leakmeter.victims.load import load_victim
@@ -29,20 +30,20 @@ _RECIPES = {"small-conv": Recipe(epochs=20, batch=128, lr=5e-3, schedule="cyclic
 
 
 @dataclass(frozen=True, eq=False)
-class Copy:
+class StolenCopy:
     """What one extraction brought: its facts for a study's JSON, and the network."""
 
     facts: dict[str, Any]
     network: nn.Module
 
 
-def network_of(settings: Settings, dataset: str, model: str, seed: int) -> nn.Module:
+def network_of(settings: StudyOptions, dataset: str, model: str, seed: int) -> nn.Module:
     """The network trained on the dataset's train split."""
     recipe = Recipe(steps=200, batch=128, lr=3e-3) if settings.quick else _RECIPES.get(model.partition(":")[0], LENET)
     return trained(dataset, model, seed=seed, recipe=recipe, data_dir=settings.data_dir, progress=settings.progress)
 
 
-def victim_of(settings: Settings, dataset: str, model: str, seed: int) -> Victim:
+def victim_of(settings: StudyOptions, dataset: str, model: str, seed: int) -> Victim:
     """That network behind its API."""
     shape = load(dataset, "test", settings.data_dir).input_shape
     network = network_of(settings, dataset, model, seed)
@@ -50,7 +51,7 @@ def victim_of(settings: Settings, dataset: str, model: str, seed: int) -> Victim
 
 
 def steal(
-    settings: Settings,
+    settings: StudyOptions,
     attack: str,
     dataset: str,
     *,
@@ -59,7 +60,7 @@ def steal(
     seed: int,
     victim: str = "lenet",
     **options: Any,
-) -> Copy:
+) -> StolenCopy:
     """One extraction, scored at every stop on the dataset's test split; kept in the user's cache.
 
     A copy is known by what was asked for and by the version of this package: empty `copies/` after changing an attack.
@@ -70,7 +71,7 @@ def steal(
     key = hashlib.sha256(told.encode()).hexdigest()[:16]
     facts, weights = (cache() / "copies" / f"{dataset}-{attack}-{key}{end}" for end in (".json", ".safetensors"))
     if facts.exists():
-        return Copy(json.loads(facts.read_text()), load_network(weights))
+        return StolenCopy(json.loads(facts.read_text()), load_network(weights))
     oracle = Oracle(victim_of(settings, dataset, victim, seed), view=view, budget=max(stops))
     done = extract(
         attack,
@@ -86,12 +87,17 @@ def steal(
     made = {**about, "seconds": round(done.seconds, 1), "notes": done.notes, "curve": curve}
     save_network(done.substitute, weights, done.student, oracle.spec.input_shape, oracle.spec.classes)
     write_atomic(facts, json.dumps(made, default=str).encode())
-    return Copy(made, done.substitute)
+    return StolenCopy(made, done.substitute)
 
 
 def at(cell: dict[str, Any], queries: int) -> dict[str, Any]:
     """The last point of the cell's curve that cost no more than `queries`."""
     return [point for point in cell["curve"] if point["queries"] <= queries][-1]  # type: ignore[no-any-return]
+
+
+def collapsed(cell: dict[str, Any]) -> bool:
+    """Whether a generator's last queries got answers of a few classes only."""
+    return Findings(class_entropy=cell["notes"]["answers"][-1]["class_entropy"]).collapsed
 
 
 def over_seeds(values: list[float]) -> dict[str, Any]:

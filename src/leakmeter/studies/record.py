@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leakmeter.errors import UsageError
-from leakmeter.runs.files import told, write_atomic
+from leakmeter.files import write_atomic, writing
 from leakmeter.runs.run import environment
 
 
@@ -36,7 +36,7 @@ class Record:
     def write(self, **facts: Any) -> dict[str, Any]:
         """Adds facts and writes the file; returns its content."""
         self.content.update(facts)
-        with told(self.path):
+        with writing(self.path):
             write_atomic(self.path, (json.dumps(self.content, indent=1) + "\n").encode())
         return self.content
 

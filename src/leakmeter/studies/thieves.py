@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from leakmeter.data.catalogue import load
+from leakmeter.evaluation.transfer import measure_transfer
 from leakmeter.evasion.goal import Target
-from leakmeter.evasion.transfer import measure_transfer
 from leakmeter.extraction.base import make_student, student_name
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive
-from leakmeter.studies.copies import Copy, victim_of
-from leakmeter.studies.settings import Settings
+from leakmeter.studies.copies import StolenCopy, victim_of
+from leakmeter.studies.options import StudyOptions
 
 ATTACKS: dict[str, dict[str, Any]] = {"fgsm": {}, "bim": {"steps": 20}, "pgd": {"steps": 20}}
 GOALS: dict[str, Target] = {"untargeted": None, "targeted": "second"}
@@ -20,7 +20,7 @@ EPS = {"mnist": 0.2, "fashion-mnist": 0.1}
 IMAGES = 1000
 
 
-def attack_with(settings: Settings, copy: Copy) -> dict[str, Any]:
+def attack_with(settings: StudyOptions, copy: StolenCopy) -> dict[str, Any]:
     """A copy's quality, and the rate at which each kind of example made on it flips the victim."""
     facts, test = copy.facts, load(copy.facts["dataset"], "test", settings.data_dir)
     seed, eps = facts["seed"], EPS[facts["dataset"]]

@@ -12,9 +12,9 @@ from torch import nn
 
 from leakmeter.data.catalogue import load
 from leakmeter.data.places import cache
+from leakmeter.files import write_atomic
 from leakmeter.models import make_model
 from leakmeter.progress import SILENT, Progress
-from leakmeter.runs.files import write_atomic
 from leakmeter.seeds import derive
 from leakmeter.training.loop import Recipe
 from leakmeter.training.train import train

@@ -8,9 +8,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from leakmeter.box import Box
+from leakmeter.compute import evaluating
 from leakmeter.evasion.ball import BALLS, Ball, Norm
-from leakmeter.evasion.box import Box
-from leakmeter.training.loop import evaluating
 from leakmeter.training.technique import Technique
 
 

@@ -8,17 +8,18 @@ process was killed and went on from a checkpoint.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Literal, Protocol
+from collections.abc import Callable
+from typing import Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 
+from leakmeter.checkpoint import Checkpoint
+from leakmeter.compute import prefer_channels_last
 from leakmeter.errors import Inconclusive, UsageError
 from leakmeter.progress import SILENT, Progress
-from leakmeter.seeds import derive, stream
+from leakmeter.seeds import private_randomness, stream
 
 Batch = tuple[Tensor, ...]
 Loss = Callable[[nn.Module, Batch, torch.Generator], Tensor]
@@ -82,19 +83,6 @@ class Recipe(BaseModel):
         return kind(model.parameters(), lr=self.lr, weight_decay=self.weight_decay)
 
 
-class Checkpoint(Protocol):
-    """Where a long computation leaves its state; `leakmeter.runs` keeps them on disk."""
-
-    def load(self) -> dict[str, object] | None:
-        """The last state saved, if any."""
-
-    def due(self) -> bool:
-        """Whether it is time to save again."""
-
-    def save(self, state: dict[str, object]) -> None:
-        """Replaces the last state, all or nothing."""
-
-
 def fit(
     model: nn.Module,
     data: Batch,
@@ -138,44 +126,6 @@ def fit(
                     checkpoint.save(_state(step + 1, model, optimizer, batches, draws))
                 task.advance()
     return model.eval()
-
-
-@contextmanager
-def private_randomness(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
-    """Seeds torch's global generators (dropout draws from them) and puts them back afterwards."""
-    device = torch.device(device)
-    cuda = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=cuda):
-        torch.manual_seed(derive(seed, "global"))
-        yield
-
-
-@contextmanager
-def evaluating(model: object) -> Iterator[None]:
-    """A module in evaluation mode, each part put back as it was; anything else that can be called is left alone."""
-    modes = [(part, part.training) for part in model.modules()] if isinstance(model, nn.Module) else []
-    for part, _ in modes:
-        part.training = False
-    try:
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode
-
-
-def prefer_channels_last(model: nn.Module, images: Tensor) -> bool:
-    """Puts the channels of a pixel side by side, which is faster, where the model's code can do with it.
-
-    A network that reshapes with `view` cannot; it keeps the plain layout and computes the same.
-    """
-    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    try:
-        with evaluating(model), torch.no_grad():
-            model(images.contiguous(memory_format=torch.channels_last))
-    except RuntimeError:
-        model.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
-        return False
-    return True
 
 
 class _Batches:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import ValidationError
 from torch import Tensor, nn
 
+from leakmeter.checkpoint import Checkpoint
 from leakmeter.errors import UsageError
 from leakmeter.progress import SILENT, Progress
-from leakmeter.registry import Registry, did_you_mean
-from leakmeter.training.loop import Checkpoint, Recipe, fit
+from leakmeter.registry import Registry
+from leakmeter.settings import checked
+from leakmeter.training.loop import Recipe, fit
 from leakmeter.training.technique import Technique
 
 TECHNIQUES: Registry[type[Technique]] = Registry(
@@ -50,20 +51,6 @@ def train(
     """
     if epochs is not None and recipe is not None:
         raise UsageError("expected epochs or a recipe, got both; put the epochs into the recipe")
-    technique = _configure(name, options)
+    technique = checked(TECHNIQUES[name], options, f"{name} training")
     recipe = recipe or Recipe(epochs=10 if epochs is None else epochs, batch=128, schedule="cosine")
     return fit(model, data, technique, recipe, seed=seed, progress=progress, title=name, checkpoint=checkpoint)
-
-
-def _configure(name: str, options: dict[str, object]) -> Technique:
-    kind = TECHNIQUES[name]
-    known = kind.model_fields
-    for option in options:
-        if option not in known:
-            takes = f"takes {', '.join(known)}" if known else "takes none"
-            raise UsageError(f"{name} training has no option '{option}'{did_you_mean(option, known)} (it {takes})")
-    try:
-        return kind(**options)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(f"{name} training: {first['loc'][0]}={first['input']!r}: {first['msg'].lower()}") from error

@@ -19,7 +19,7 @@ def judge(plan: Plan, cells: list[CellResult]) -> Verdict:
     rulings = rule(plan.policy, arms)
     return Verdict(
         outcome=_outcome(rulings, checks),
-        headline=headline(arms),
+        headline=headline(arms, cells),
         sentences=sentences(plan, arms, cells),
         arms=arms,
         rulings=rulings,

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from leakmeter.errors import LeakmeterError
 from leakmeter.evaluation.cheaper import cheaper
-from leakmeter.evasion.transfer import Transfer
+from leakmeter.evaluation.transfer import Transfer
 from leakmeter.plan import Plan
 from leakmeter.results import Arm, CellResult
 
@@ -16,8 +16,13 @@ RATE = 1000  # queries a day, where the plan states no limit
 MONTH = 30
 
 
-def headline(arms: list[Arm]) -> str:
-    """The answer in one sentence."""
+def headline(arms: list[Arm], cells: list[CellResult]) -> str:
+    """The answer in one sentence; an exact copy before all others."""
+    if (exact := _cheapest_exact(cells)) is not None:
+        return (
+            f"The model was copied exactly from {_asked(exact):,} queries "
+            f"({exact.attack}, seeing {exact.view}{_behind(exact.defense)})."
+        )
     attackers = [arm for arm in arms if not arm.control and arm.defense == "none"] or _attackers(arms)
     if not attackers:
         return "No attack was measured."
@@ -31,6 +36,7 @@ def headline(arms: list[Arm]) -> str:
 def sentences(plan: Plan, arms: list[Arm], cells: list[CellResult]) -> list[str]:
     """What a copy costs under each view and defense, what a rate limit does, what the copy and explanations give."""
     return [
+        *_exactness(plan, cells),
         *_costs(arms),
         *_rates(arms, plan.queries_per_day),
         *_transfer(cells),
@@ -40,6 +46,29 @@ def sentences(plan: Plan, arms: list[Arm], cells: list[CellResult]) -> list[str]
 
 def _attackers(arms: list[Arm]) -> list[Arm]:
     return [arm for arm in arms if not arm.control]
+
+
+def _cheapest_exact(cells: list[CellResult]) -> CellResult | None:
+    """Of the cells that ended with the model itself, an undefended one first, the one that asked least."""
+    exact = [cell for cell in cells if not cell.control and cell.findings is not None and cell.findings.exact]
+    return min(exact, key=lambda cell: (cell.defense != "none", _asked(cell)), default=None)
+
+
+def _asked(cell: CellResult) -> int:
+    return cell.budget if cell.spending is None else cell.spending.queries
+
+
+def _exactness(plan: Plan, cells: list[CellResult]) -> list[str]:
+    """How exact the exact copy is, and on what inputs that was measured."""
+    cell = _cheapest_exact(cells)
+    if cell is None or cell.findings is None or cell.findings.certificate is None:
+        return []
+    certificate = cell.findings.certificate
+    line = (
+        f"On {certificate.points:,} random inputs the outputs of that copy are off by at most "
+        f"{certificate.relative_error:.1g} of the model's largest."
+    )
+    return [line] if plan.data is not None else [line, "There was no test data: agreement is that on these inputs."]
 
 
 def _behind(defense: str) -> str:

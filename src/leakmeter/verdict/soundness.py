@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from leakmeter.extraction.findings import COLLAPSED
 from leakmeter.results import CellResult, Check
 
 FEW_POINTS = 100
-COLLAPSED = 0.2  # of the highest entropy the answers' classes could have
 SATURATED = 0.95
 
 
@@ -60,7 +60,7 @@ def soundness(cells: list[CellResult]) -> list[Check]:
         ),
         _check(
             "queries diverse",
-            [f"{cell.id} collapsed" for cell in attackers if cell.notes.get("class_entropy", 1.0) < COLLAPSED],
+            [f"{cell.id} collapsed" for cell in attackers if cell.findings is not None and cell.findings.collapsed],
             "no attack collapsed onto a few classes",
             f"the classes of an attack's answers have less than {COLLAPSED:.0%} of the entropy they could have",
             "A collapsed attack is a failed one: its low fidelity is no evidence of protection.",
@@ -89,9 +89,10 @@ def _few_points(cells: Iterable[CellResult]) -> list[str]:
 
 
 def _stopped_early(cell: CellResult) -> bool:
-    """An attack that says it has the whole model has no use for the rest of its budget."""
+    """Whoever holds the whole model has no use for the rest of the budget."""
     assert cell.spending is not None
-    return cell.spending.queries < cell.budget and not cell.notes.get("complete", False)
+    whole = cell.findings is not None and cell.findings.exact
+    return cell.spending.queries < cell.budget and not whole
 
 
 def _beats_untrained(cell: CellResult) -> bool:

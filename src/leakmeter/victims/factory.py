@@ -8,13 +8,28 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from leakmeter.errors import UsageError
+from leakmeter.errors import UsageError, first_line
 from leakmeter.registry import did_you_mean
-from leakmeter.victims.victim import first_line
+from leakmeter.victims.kind import Request, VictimKind
+
+
+class FactoryKind(VictimKind):
+    """Texts that end in a colon and a name."""
+
+    form = "package.module:factory"
+    text = True
+
+    def takes(self, source: object) -> bool:
+        """Whether it names a place in a module."""
+        return isinstance(source, str | Path) and str(source).rpartition(":")[2].isidentifier() and ":" in str(source)
+
+    def open(self, source: object, request: Request) -> object:  # noqa: ARG002
+        """What the factory makes."""
+        return call_factory(str(source))
 
 
 def call_factory(text: str) -> object:
-    """Imports the module, finds the name after the colon and, unless it is the victim itself, calls it."""
+    """What the function called `text` returns, or the thing itself where it is a model."""
     place, _, attribute = text.rpartition(":")
     module = _import(place)
     if not hasattr(module, attribute):
@@ -27,7 +42,7 @@ def call_factory(text: str) -> object:
         raise UsageError(f"expected '{text}' to be a function that returns the victim, got {type(factory).__name__}")
     try:
         return factory()
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, GeneratorExit) as error:
         raise UsageError(f"the factory '{text}' raised {type(error).__name__}: {first_line(error)}") from error
 
 
@@ -43,7 +58,11 @@ def _import(place: str) -> ModuleType:
         raise
     except ModuleNotFoundError as error:
         raise UsageError(f"cannot import '{place}' from here: {first_line(error)}") from error
-    except (Exception, SystemExit) as error:  # a script that ends itself must not end the audit, let alone with 0
+    except (
+        Exception,
+        SystemExit,
+        GeneratorExit,
+    ) as error:  # a script that ends itself must not end the audit, let alone with 0
         raise UsageError(f"importing '{place}' raised {type(error).__name__}: {first_line(error)}") from error
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from leakmeter.errors import UsageError, missing_extra
-from leakmeter.victims.victim import first_line
+from leakmeter.errors import UsageError, first_line, missing_extra
+from leakmeter.victims.kind import FileKind, Request
 
 _TYPES = {"tensor(float)": torch.float32, "tensor(double)": torch.float64}
 
@@ -42,16 +42,20 @@ class OnnxFunction:
         return self._session.run([self._output], {self._input: x})[0]
 
 
-def load_onnx(path: Path) -> OnnxFunction:
-    """Opens the file on the CPU."""
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise missing_extra("onnxruntime", "onnx") from error
-    if not path.is_file():
-        raise UsageError(f"there is no file {path}")
-    try:
-        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise UsageError(f"{path} is not an ONNX model: {first_line(error)}") from error
-    return OnnxFunction(session)
+class OnnxKind(FileKind):
+    """Models of one float input."""
+
+    form = "an .onnx file"
+    suffixes = (".onnx",)
+
+    def read(self, path: Path, request: Request) -> OnnxFunction:  # noqa: ARG002
+        """A session on the CPU."""
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise missing_extra("onnxruntime", "onnx") from error
+        try:
+            session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise UsageError(f"{path} is not an ONNX model: {first_line(error)}") from error
+        return OnnxFunction(session)

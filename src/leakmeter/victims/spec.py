@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from leakmeter.box import Box
 from leakmeter.data.columns import Columns
 from leakmeter.errors import UsageError
 
@@ -23,9 +24,7 @@ class VictimSpec:
 
     name: str
     input_shape: tuple[int, ...]
-    low: Tensor | None
-    """Lowest input, one number or one a feature; None: unbounded."""
-    high: Tensor | None
+    box: Box
     classes: int
     """Columns of the output. One column is a single score, whose sign is the label."""
     outputs: Outputs
@@ -36,32 +35,32 @@ class VictimSpec:
     @property
     def features(self) -> int:
         """How many numbers one input has."""
-        return int(np.prod(self.input_shape))
+        return math.prod(self.input_shape)
+
+    @property
+    def low(self) -> Tensor | None:
+        """Lowest input, one number or one a feature; None: unbounded."""
+        return self.box.low
+
+    @property
+    def high(self) -> Tensor | None:
+        """Highest input."""
+        return self.box.high
 
     @property
     def width(self) -> Tensor | None:
         """`high - low`, or None where a side is open."""
-        return None if self.low is None or self.high is None else self.high - self.low
+        return self.box.width
 
     def clamp(self, x: Tensor) -> Tensor:
         """The nearest point of the box; in a table the nearest one the columns admit."""
-        if self.columns is not None:
-            return self.columns.snap(x)
-        if self.low is not None:
-            x = torch.maximum(x, self.low.to(x))
-        if self.high is not None:
-            x = torch.minimum(x, self.high.to(x))
-        return x
+        return self.box.clamp(x) if self.columns is None else self.columns.snap(x)
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """Uniform points of the box or over what the columns hold; standard normal ones where it is open."""
         if self.columns is not None:
             return self.columns.uniform(n, generator, self.dtype)
-        shape = (n, *self.input_shape)
-        if self.low is None or self.high is None:
-            return self.clamp(torch.randn(shape, generator=generator, dtype=self.dtype))
-        unit = torch.rand(shape, generator=generator, dtype=self.dtype)
-        return self.clamp(self.low + unit * (self.high - self.low))
+        return self.box.sample((n, *self.input_shape), generator, self.dtype)
 
     def admit(self, x: Tensor | np.ndarray) -> Tensor:
         """The queries as a tensor of the victim's type, or an error that says what is wrong with them."""
@@ -78,41 +77,13 @@ class VictimSpec:
         if len(x) == 0:
             raise UsageError("expected at least one query, got none")
         x = x.detach().to(self.dtype)
-        if self.columns is not None:
-            self.columns.check(x)
-        else:
-            self._check_values(x)
-        return x
-
-    def _check_values(self, x: Tensor) -> None:
-        least, most = (float(end) for end in torch.aminmax(x))  # one pass; NaN anywhere shows up in both
-        if not (math.isfinite(least) and math.isfinite(most)):
-            bad = int((~torch.isfinite(x)).flatten(1).any(1).sum())
-            raise UsageError(f"expected finite numbers, got NaN or infinity in {bad} of {len(x)} queries")
-        if self.low is not None and bool((self.low > least).any()):
-            _refuse_outside(x, x < self.low.to(x), f"at least {_edge(self.low)}")
-        if self.high is not None and bool((self.high < most).any()):
-            _refuse_outside(x, x > self.high.to(x), f"at most {_edge(self.high)}")
+        return self.box.admit(x) if self.columns is None else self.columns.admit(x)
 
 
 def from_array(x: np.ndarray) -> Tensor:
     """An array of any layout as a tensor, copied only where torch cannot share it."""
     native = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
     return torch.from_numpy(native if native.flags.writeable else native.copy())
-
-
-def _refuse_outside(x: Tensor, outside: Tensor, wanted: str) -> None:
-    """Feature by feature: in a box that is no cube the extremes alone do not decide."""
-    if bool(outside.any()):
-        rows = int(outside.flatten(1).any(1).sum())
-        raise UsageError(
-            f"expected inputs of {wanted}, got {x[outside][0].item():.9g} in {rows} of {len(x)} queries; "
-            "use spec.clamp(x)"
-        )
-
-
-def _edge(bound: Tensor) -> str:
-    return f"{bound.item():g}" if bound.numel() == 1 else f"{bound.min().item():g} to {bound.max().item():g} by feature"
 
 
 def _show(shape: tuple[object, ...] | torch.Size) -> str:

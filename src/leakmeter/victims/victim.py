@@ -1,16 +1,33 @@
-"""The one face of a victim, whatever computes its answers, and the kinds that live in this process."""
+"""The one face of a victim, whatever computes its answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from leakmeter.errors import LeakmeterError, UsageError, VictimError
-from leakmeter.victims.spec import VictimSpec, from_array
+from leakmeter.errors import LeakmeterError, UsageError, VictimError, first_line
+from leakmeter.victims.spec import VictimSpec
+
+Charge = Callable[[int], None]
+"""Counts that many rows once more, or raises BudgetExhausted: then they must not be sent."""
+
+
+def nobody(rows: int) -> None:
+    """Who pays outside an oracle, where nothing is counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What goes with the rows of one question, past whatever defenses lie before the victim."""
+
+    noise: torch.Generator
+    """Where everything random in the answer comes from."""
+    charge: Charge = nobody
+    """Who pays when rows are sent again: a remote victim may have answered the first time."""
 
 
 class Responder(Protocol):
@@ -24,8 +41,8 @@ class Responder(Protocol):
     batch: int
     """The most rows to ask at once."""
 
-    def respond(self, x: Tensor, noise: torch.Generator) -> Tensor:
-        """The outputs `spec` promises, one row per input; whatever is random draws from `noise`."""
+    def respond(self, x: Tensor, question: Question) -> Tensor:
+        """The outputs `spec` promises, one row per input."""
 
 
 class Victim:
@@ -40,18 +57,18 @@ class Victim:
     def __init__(self, spec: VictimSpec) -> None:
         self.spec = spec
 
-    def respond(self, x: Tensor, noise: torch.Generator) -> Tensor:  # noqa: ARG002
+    def respond(self, x: Tensor, question: Question) -> Tensor:
         """The model's own outputs; a failure is told as the victim's."""
         try:
-            return self.compute(x)
-        except LeakmeterError:
+            return self.compute(x, question)
+        except (LeakmeterError, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:  # a model that ends the process must not end the audit, let alone with 0
             raise VictimError(
                 f"the victim {self.spec.name} raised {type(error).__name__}: {first_line(error)}"
             ) from error
 
-    def compute(self, x: Tensor) -> Tensor:
+    def compute(self, x: Tensor, question: Question) -> Tensor:
         """Outputs for inputs already checked against the spec."""
         raise NotImplementedError
 
@@ -59,46 +76,3 @@ class Victim:
     def white_box(self) -> nn.Module:
         """The network itself, for white-box work only: never handed to a black-box attack."""
         raise UsageError(f"white-box work needs an nn.Module, and the victim {self.spec.name} is not one")
-
-
-class ModuleVictim(Victim):
-    """An `nn.Module`, or an exported program, which behaves like one."""
-
-    differentiable = True
-
-    def __init__(self, module: nn.Module, spec: VictimSpec, device: torch.device | str = "cpu") -> None:
-        super().__init__(spec)
-        self._module = module.to(device)
-        self._device = torch.device(device)
-
-    def compute(self, x: Tensor) -> Tensor:
-        """One forward pass."""
-        outputs: Tensor = self._module(x.to(self._device))
-        return outputs
-
-    @property
-    def white_box(self) -> nn.Module:
-        """The module."""
-        return self._module
-
-
-class FunctionVictim(Victim):
-    """Any function from a float array to an array: a scikit-learn method, an ONNX session, user code."""
-
-    batch = 4096
-
-    def __init__(self, function: Callable[[np.ndarray], Any], spec: VictimSpec) -> None:
-        super().__init__(spec)
-        self._function = function
-
-    def compute(self, x: Tensor) -> Tensor:
-        """Calls the function on a numpy array."""
-        outputs = np.asarray(self._function(x.detach().cpu().numpy()))
-        if not np.issubdtype(outputs.dtype, np.number):
-            raise TypeError(f"expected it to return numbers, got {outputs.dtype}")
-        return from_array(outputs)
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message: enough for one sentence."""
-    return (str(error).strip().splitlines() or ["no message"])[0]

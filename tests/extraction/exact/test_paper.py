@@ -117,7 +117,7 @@ def test_algorithm_1_recovers_the_network_or_says_that_it_failed(seed: int, netw
     except PaperFailure:
         pytest.skip("a declared failure, which the paper allows with probability delta")
     assert torch.allclose(copy.substitute(x), net(x), rtol=1e-9, atol=1e-9)
-    assert copy.notes["certificate"]["exact"]
+    assert copy.findings.certificate.exact
     search = SearchRange(8, 0.1, 0.5)
     assert door.ledger.spent() <= 2 + 8 * (1 + math.log2(2 * search.reach / search.epsilon)) + 16
 

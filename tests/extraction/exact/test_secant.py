@@ -30,10 +30,10 @@ def test_biases_any_width_and_any_number_of_outputs(h: int, d: int, outputs: int
     net = network(h, d, outputs)
     door = oracle(net, "logits+gradient", d)
     copy = lm.extract("exact", door)
-    certificate = copy.notes["certificate"]
-    assert certificate["units"] == h
-    assert certificate["complete"]
-    assert certificate["exact"]
+    findings = copy.findings
+    assert findings.units == h
+    assert findings.complete
+    assert findings.certificate.exact
     assert error(copy.substitute, net, torch.randn(500, d)) < 1e-9
 
 
@@ -63,7 +63,7 @@ def test_probabilities_tell_all_but_one_number_a_row(classes: int, box: bool, ne
     net = network(20, 12, classes)
     copy = lm.extract("exact", oracle(net, "probs+gradient", 12, box=box))
     x = torch.rand(500, 12)
-    assert copy.notes["certificate"]["exact"]
+    assert copy.findings.certificate.exact
     assert error(copy.substitute, net, x, probs=True) < 1e-8
     truth = net(x.double()).detach()
     assert torch.allclose(copy.substitute(x.double()), truth - truth.mean(1, keepdim=True), atol=1e-8)
@@ -74,7 +74,7 @@ def test_inside_a_box_every_unit_that_matters_there_is_found(network, oracle) ->
     copy = lm.extract("exact", oracle(net, "logits+gradient", 25, box=True))
     x = torch.rand(5000, 25)
     switching = (net[0](x.double()) > 0).double().mean(0)
-    assert copy.notes["certificate"]["units"] >= int(((switching > 0) & (switching < 1)).sum())
+    assert copy.findings.units >= int(((switching > 0) & (switching < 1)).sum())
     assert error(copy.substitute, net, x) < 1e-9
 
 
@@ -105,7 +105,7 @@ def test_dead_duplicate_opposite_and_parallel_units(network, oracle) -> None:
         net[0].weight[6] = net[0].weight[5]
         net[2].weight[:, 7] = 0
     copy = lm.extract("exact", oracle(net, "logits+gradient", 10))
-    assert copy.notes["certificate"]["units"] == 12 - 4
+    assert copy.findings.units == 12 - 4
     assert error(copy.substitute, net, torch.randn(500, 10)) < 1e-9
 
 
@@ -114,11 +114,11 @@ def test_dead_duplicate_opposite_and_parallel_units(network, oracle) -> None:
 def test_a_budget_is_kept_and_its_end_is_told(budget: int, outputs: int, network, oracle) -> None:
     net = network(64, 20, outputs)
     door = oracle(net, "logits+gradient", 20, budget=budget)
-    certificate = lm.extract("exact", door).notes["certificate"]
+    findings = lm.extract("exact", door).findings
     assert door.ledger.spent() <= budget
-    assert not certificate["complete"]
-    assert "budget" in certificate["missing"]
-    assert not certificate["exact"]
+    assert not findings.complete
+    assert "budget" in findings.missing
+    assert not findings.certificate.exact
 
 
 @pytest.mark.parametrize("view", ["logits+gradient", "probs+gradient"])
@@ -137,7 +137,7 @@ def test_float32_victims(outputs: int, box: bool, network, oracle) -> None:
     door = oracle(net, "logits+gradient", 200, box=box)
     copy = lm.extract("exact", door, patience=500 if box else 20)
     assert door.ledger.spent() <= 40 * 64
-    assert copy.notes["certificate"]["complete"]
+    assert copy.findings.complete
     x = torch.rand(2000, 200) if box else torch.randn(2000, 200)
     with torch.no_grad():
         truth, found = net(x).double(), copy.substitute(x.double())
@@ -181,9 +181,9 @@ def test_what_is_no_such_network_is_declared(net: nn.Module, oracle) -> None:
     for layer in net:
         if isinstance(layer, nn.Linear):
             layer.reset_parameters()
-    certificate = lm.extract("exact", oracle(net.double(), "logits+gradient", 4), max_lines=30).notes["certificate"]
-    assert not certificate["complete"]
-    assert not certificate["exact"]
+    findings = lm.extract("exact", oracle(net.double(), "logits+gradient", 4), max_lines=30).findings
+    assert not findings.complete
+    assert not findings.certificate.exact
 
 
 def test_the_same_seed_gives_the_same_copy(network, oracle) -> None:

@@ -31,7 +31,7 @@ def test_values_are_enough(view: str, box: bool, network, oracle) -> None:
     copy = lm.extract("exact-values", oracle(net, view, 12, box=box), patience=200)
     x = torch.rand(500, 12, dtype=torch.float64)
     truth, found = net(x).detach(), copy.substitute(x)
-    assert copy.notes["certificate"]["exact"]
+    assert copy.findings.certificate.exact
     assert torch.allclose(truth - truth.mean(1, keepdim=True), found - found.mean(1, keepdim=True), atol=1e-8)
 
 
@@ -39,7 +39,7 @@ def test_the_price_is_little_more_than_a_gradient_a_cell(network, oracle) -> Non
     net = network(30, 60)
     door = oracle(net, "logits", 60)
     copy = lm.extract("exact-values", door)
-    assert copy.notes["certificate"]["bits"] > 25
+    assert copy.findings.certificate.bits > 25
     assert 61 * 31 <= door.ledger.spent() <= 1.7 * 61 * 31
 
 
@@ -55,14 +55,14 @@ def test_linear_regression_takes_d_plus_one_values(oracle) -> None:
 @pytest.mark.parametrize("budget", [1, 5, 14, 40, 100])
 def test_a_budget_is_kept_and_its_end_is_told(budget: int, network, oracle) -> None:
     door = oracle(network(16, 12, 2), "logits", 12, budget=budget)
-    certificate = lm.extract("exact-values", door).notes["certificate"]
+    findings = lm.extract("exact-values", door).findings
     assert door.ledger.spent() <= budget
-    assert "budget" in certificate["missing"]
+    assert "budget" in findings.missing
 
 
 @pytest.mark.slow
 def test_at_full_size_values_beat_the_published_price_and_precision(network, oracle) -> None:
     door = oracle(network(128, 784), "logits", 784)
-    certificate = lm.extract("exact-values", door).notes["certificate"]
+    findings = lm.extract("exact-values", door).findings
     assert door.ledger.spent() <= 2**17.5
-    assert certificate["bits"] >= 25
+    assert findings.certificate.bits >= 25

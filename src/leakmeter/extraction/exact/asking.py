@@ -50,7 +50,7 @@ class Asker:
         self.contrasts = contrasts(classes) if self.view.kind == "probs" else torch.eye(classes, dtype=torch.float64)
         self.outputs = len(self.contrasts)
         self.d = self.spec.features
-        self.explained = self.view.explanation == "gradient"
+        self.explained = self.view.explained == "gradient"
         self.eps = float(torch.finfo(self.spec.dtype).eps)
         self.steepest = 0.0
         """The largest gradient seen: what the rounding error of gradients is relative to."""

@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from leakmeter.errors import BudgetExhausted, UsageError
-from leakmeter.extraction.base import Attack, Job
-from leakmeter.extraction.exact.asking import Asker
-from leakmeter.extraction.exact.certificate import certify_copy
-from leakmeter.extraction.exact.copy import Copy, hand_over, signed_copy
+from leakmeter.errors import BudgetExhausted, NotApplicable, UsageError
+from leakmeter.extraction.base import Attack, AttackJob
+from leakmeter.extraction.exact.asking import Asker, Pieces
+from leakmeter.extraction.exact.copy import hand_over, signed_copy
 from leakmeter.extraction.exact.line import Line
-from leakmeter.extraction.exact.paper import Gradient, PaperFailure, SearchRange, recover_s, recover_z
+from leakmeter.extraction.exact.paper import PaperFailure, SearchRange, recover_s, recover_z
 from leakmeter.extraction.exact.paper_values import check_step, estimate_gradient, step_size
-from leakmeter.extraction.exact.reconstruct import Findings, reconstruct
+from leakmeter.extraction.exact.reconstruct import Findings as Search
+from leakmeter.extraction.exact.reconstruct import reconstruct
 from leakmeter.extraction.exact.secant import GradientLine
 from leakmeter.extraction.exact.values import ValueLine
+from leakmeter.extraction.findings import Findings, class_counts, class_entropy
+from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.oracle.view import View
 from leakmeter.seeds import stream
+from leakmeter.victims.spec import VictimSpec
 
+AskGradient = Callable[[Asker, Tensor], Tensor]
+"""The gradient at one point, [d] -> [d]."""
 _PATIENCE = {"open": 20, "saturating": 200, "box": 500}
 """Almost every unit lies on the way to any far point in open space; less so where probabilities set limits or a box."""
+
+
+class _Counting(Asker):
+    """Knows which classes answered."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        super().__init__(oracle)
+        self.counts = class_counts(torch.empty(0, dtype=torch.long), oracle.spec.classes)
+
+    def read(self, answer: Answer) -> Pieces:
+        """The contrasts of an answer."""
+        self.counts += class_counts(answer.labels, answer.classes)
+        return super().read(answer)
 
 
 class _Reconstruction(Attack):
     """What both attacks share."""
 
+    certified: ClassVar[bool] = True
+    single_score: ClassVar[bool] = True
     method: Literal["secant", "paper"] = "secant"
     patience: int | None = Field(default=None, ge=0)
     """Secant: far points in a row that must hold no surprise; None: 20 in open space (200 if only probabilities are
@@ -42,80 +64,100 @@ class _Reconstruction(Attack):
     c: float = Field(default=0.5, gt=0, le=1)
     """Paper: rows of A have cosines of at most 1 - c."""
 
-    def _secant(self, oracle: Oracle, job: Job, line: type[Line]) -> nn.Module:
-        asker = Asker(oracle)
+    def check(self, spec: VictimSpec, view: View) -> None:
+        """All outputs, as they are; the paper's method needs a single one, and inputs without limits."""
+        super().check(spec, view)
+        if view.kind not in ("logits", "probs") or view.decimals is not None:
+            raise NotApplicable(
+                f"exact reconstruction needs unrounded outputs, got the view '{view}'; "
+                f"use logits or probs, with +gradient for 'exact'"
+            )
+        if self.method == "secant":
+            return
+        if self.h is None:
+            raise UsageError("method='paper' must be told the number of hidden units; give h=..., or use 'secant'")
+        if view.kind != "logits" or spec.classes != 1 or spec.low is not None or spec.high is not None:
+            raise NotApplicable(
+                f"method='paper' needs one logit and inputs without limits, got the view '{view}', "
+                f"{spec.classes} outputs and {'a box' if spec.width is not None else 'no box'}; use method='secant'"
+            )
+
+    def _secant(self, oracle: Oracle, job: AttackJob, line: type[Line]) -> tuple[nn.Module, Findings]:
+        asker = _Counting(oracle)
         space = "box" if not asker.unbounded else "open" if oracle.view.kind == "logits" else "saturating"
         patience = _PATIENCE[space] if self.patience is None else self.patience
         with job.progress.task("reconstructing", None):
             found = reconstruct(asker, line, seed=job.seed, patience=patience, max_lines=self.max_lines)
-        copy = hand_over(found.network, asker.contrasts)
         job.notes["search"] = {"rounds": found.rounds, "lines": found.lines, "quiet_points": found.quiet}
-        return _certified(copy, oracle, job, found.network.units, _missing(found, patience))
+        copy = hand_over(found.network, asker.contrasts).to(job.device)
+        return copy, _findings(asker, found.network.units, _missing(found, patience))
 
-    def _paper(self, oracle: Oracle, job: Job, search: SearchRange, gradient: Gradient, same: float) -> nn.Module:
-        generator = stream(job.seed, "exact", "paper")
+    def _search(self, delta: float) -> SearchRange:
+        assert self.h is not None  # `check` has seen to it
+        return SearchRange(self.h, delta, self.c)
+
+    def _paper(
+        self, oracle: Oracle, job: AttackJob, search: SearchRange, gradient: AskGradient, same: float
+    ) -> tuple[nn.Module, Findings]:
+        asker, generator = _Counting(oracle), stream(job.seed, "exact", "paper")
         try:
-            Z = recover_z(gradient, oracle.spec.features, search, generator, same)
-            s = recover_s(lambda x: _values(oracle, x), Z, generator)
+            Z = recover_z(lambda x: gradient(asker, x), oracle.spec.features, search, generator, same)
+            s = recover_s(lambda x: _values(asker, x), Z, generator)
         except BudgetExhausted as error:
             raise PaperFailure(f"the budget ended before the paper's algorithm did: {error}") from error
-        return _certified(signed_copy(Z, s), oracle, job, units=search.h, missing=None)
-
-    def _check_paper(self, oracle: Oracle) -> int:
-        """The number of hidden units, if the paper's assumptions can hold."""
-        spec = oracle.spec
-        if self.h is None:
-            raise UsageError("method='paper' must be told the number of hidden units; give h=..., or use 'secant'")
-        if oracle.view.kind != "logits" or spec.classes != 1 or spec.low is not None or spec.high is not None:
-            raise UsageError(
-                f"method='paper' needs one logit and inputs without limits, got the view '{oracle.view}', "
-                f"{spec.classes} outputs and {'a box' if spec.width is not None else 'no box'}; use method='secant'"
-            )
-        return self.h
+        return signed_copy(Z, s).to(job.device), _findings(asker, search.h, missing=None)
 
 
 class Exact(_Reconstruction):
     """Recovers a network of one hidden ReLU layer from values and gradients."""
 
-    def run(self, oracle: Oracle, job: Job) -> nn.Module:
-        """The copy, with its certificate in the job's notes."""
-        if oracle.view.explanation != "gradient":
-            raise UsageError(f"'exact' needs a view with +gradient, got '{oracle.view}'; or use 'exact-values'")
+    def check(self, spec: VictimSpec, view: View) -> None:
+        """Beside all outputs, their gradients."""
+        if view.explained != "gradient":
+            raise NotApplicable(f"'exact' needs a view with +gradient, got '{view}'; or use 'exact-values'")
+        super().check(spec, view)
+
+    def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
+        """The copy, and whether anything was left to explain."""
         if self.method == "secant":
             return self._secant(oracle, job, GradientLine)
-
-        def gradient(x: Tensor) -> Tensor:
-            return oracle.query(_shaped(oracle, x[None])).gradients.double().flatten()
-
-        search = SearchRange(self._check_paper(oracle), self.delta, self.c)
-        return self._paper(oracle, job, search, gradient, same=_eps(oracle) ** 0.6)
+        return self._paper(oracle, job, self._search(self.delta), _gradient, same=_eps(oracle) ** 0.6)
 
 
 class ExactValues(_Reconstruction):
     """Recovers a network of one hidden ReLU layer from values alone."""
 
-    def run(self, oracle: Oracle, job: Job) -> nn.Module:
-        """The copy, with its certificate in the job's notes."""
+    def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
+        """The copy, and whether anything was left to explain."""
         if self.method == "secant":
             return self._secant(oracle, job, ValueLine)
         # Theorem 4 leaves half of delta to the search and half to the estimates
-        search = SearchRange(self._check_paper(oracle), self.delta / 2, self.c)
+        search = self._search(self.delta / 2)
         step = step_size(search, self.delta)
         same = check_step(step, search.reach, _eps(oracle))
 
-        def gradient(x: Tensor) -> Tensor:
-            return estimate_gradient(lambda points: _values(oracle, points), x, step)
+        def gradient(asker: Asker, x: Tensor) -> Tensor:
+            return estimate_gradient(lambda points: _values(asker, points), x, step)
 
         return self._paper(oracle, job, search, gradient, same)
 
 
-def _certified(copy: Copy, oracle: Oracle, job: Job, units: int, missing: str | None) -> Copy:
-    certificate = certify_copy(copy, oracle, units=units, missing=missing, seed=job.seed)
-    job.notes["certificate"] = certificate.model_dump()
-    return copy.to(job.device)
+def _findings(asker: _Counting, units: int, missing: str | None) -> Findings:
+    entropy = class_entropy(asker.counts)
+    return Findings(class_entropy=entropy, complete=missing is None, missing=missing, units=units)
 
 
-def _missing(found: Findings, patience: int) -> str | None:
+def _gradient(asker: Asker, x: Tensor) -> Tensor:
+    gradients = asker.ask(x[None]).gradients
+    assert gradients is not None
+    return gradients.flatten()
+
+
+def _values(asker: Asker, x: Tensor) -> Tensor:
+    return asker.ask(x).values[:, 0]
+
+
+def _missing(found: Search, patience: int) -> str | None:
     """What a search that did not end by itself leaves open."""
     if found.crowded:
         return "a line bends more often than can be kept track of: the victim is not a network of one hidden ReLU layer"
@@ -124,14 +166,6 @@ def _missing(found: Findings, patience: int) -> str | None:
     if found.quiet < patience:
         return f"points still held surprises after {found.lines} lines; raise max_lines"
     return None
-
-
-def _shaped(oracle: Oracle, x: Tensor) -> Tensor:
-    return x.reshape(-1, *oracle.spec.input_shape).to(oracle.spec.dtype)
-
-
-def _values(oracle: Oracle, x: Tensor) -> Tensor:
-    return oracle.query(_shaped(oracle, x)).logits[:, 0].double()
 
 
 def _eps(oracle: Oracle) -> float:

@@ -1,66 +1,9 @@
-"""How exact a copy is, measured on fresh points on the owner's account, and which of the victim's units it has."""
+"""Which of the victim's units a copy has: for the owner, who knows them."""
 
 from __future__ import annotations
 
-import math
-
 import torch
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
-
-from leakmeter.oracle.oracle import Oracle
-from leakmeter.seeds import stream
-
-
-class Certificate(BaseModel):
-    """A measured bound on fresh points of the box (standard normal ones where it is open), not a proof."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    points: int
-    outputs: str
-    """What was compared: logits, or probabilities under a probability view."""
-    max_error: float
-    """Largest |f - copy| over points and outputs."""
-    relative_error: float
-    """The same over the largest |f|."""
-    bits: float | None
-    """-log2 of the largest error; None if there was no difference at all."""
-    exact: bool
-    """Whether the relative error is below the square root of the victim's machine precision."""
-    units: int
-    """Hidden units found."""
-    complete: bool
-    """Whether the attack itself had nothing left to explain when it ended."""
-    missing: str | None
-    """What is missing, in a sentence; None if nothing is known to be."""
-
-
-def certify_copy(
-    copy: nn.Module, oracle: Oracle, *, units: int, missing: str | None, seed: int, points: int = 1000
-) -> Certificate:
-    """Asks the victim on the evaluation account and compares."""
-    x = oracle.spec.sample(points, stream(seed, "exact", "certificate"))
-    answer, kind = oracle.judge(x), oracle.view.kind
-    with torch.inference_mode():
-        outputs = copy(x.double()).cpu()
-    if kind == "probs":
-        truth, outputs = answer.probs.double(), outputs.softmax(1)
-    else:
-        truth = answer.logits.double()
-    error = float((truth - outputs).abs().max())
-    relative = error / max(float(truth.abs().max()), torch.finfo(torch.float64).tiny)
-    return Certificate(
-        points=points,
-        outputs=kind,
-        max_error=error,
-        relative_error=relative,
-        bits=-math.log2(error) if error > 0 else None,
-        exact=relative <= float(torch.finfo(oracle.spec.dtype).eps) ** 0.5,
-        units=units,
-        complete=missing is None,
-        missing=missing,
-    )
 
 
 def aligned(found: nn.Linear, truth: nn.Linear, *, tolerance: float) -> Tensor:

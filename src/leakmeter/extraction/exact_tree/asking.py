@@ -30,6 +30,11 @@ class Asker:
         self.exhausted = False
         self._numbers: dict[bytes, int] = {}
 
+    @property
+    def labels(self) -> Tensor:
+        """The class of every answer, one a point."""
+        return torch.stack(self.values)[list(self.known.values())].argmax(1)
+
     def ask(self, points: Sequence[Point]) -> bool:
         """Learns the answers to the points; False: the budget ended before all were answered."""
         fresh = list(dict.fromkeys(point for point in points if point not in self.known))

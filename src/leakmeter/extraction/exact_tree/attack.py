@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -11,12 +11,13 @@ from torch import nn
 
 from leakmeter.data.columns import Columns
 from leakmeter.errors import BudgetExhausted, NotApplicable
-from leakmeter.extraction.base import Attack, Job
+from leakmeter.extraction.base import Attack, AttackJob
 from leakmeter.extraction.exact_tree.asking import Asker
 from leakmeter.extraction.exact_tree.axes import Axes
 from leakmeter.extraction.exact_tree.copy import write_parts
 from leakmeter.extraction.exact_tree.paper import find_paths, write_boxes
 from leakmeter.extraction.exact_tree.regions import Parting
+from leakmeter.extraction.findings import Findings, class_counts, class_entropy
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
 from leakmeter.seeds import derive
@@ -25,6 +26,8 @@ from leakmeter.victims.spec import VictimSpec
 
 class ExactTree(Attack):
     """Recovers a piecewise constant model on a table: every threshold, and the answer in every part."""
+
+    certified: ClassVar[bool] = True
 
     method: Literal["parts", "paper"] = "parts"
     """`parts`: ours; `paper`: path finding (Tramèr et al. 2016), which takes leaves to have different answers."""
@@ -35,6 +38,7 @@ class ExactTree(Attack):
 
     def check(self, spec: VictimSpec, view: View) -> None:
         """Refuses pictures, open boxes and views that show no answer twice alike."""
+        super().check(spec, view)
         if len(spec.input_shape) != 1 or spec.low is None or spec.high is None:
             raise NotApplicable(
                 "'exact-tree' needs a table with a range for every column; give low and high or [columns]"
@@ -42,17 +46,23 @@ class ExactTree(Attack):
         if view.kind == "top":
             raise NotApplicable(f"'exact-tree' needs labels, probabilities or logits, got the view '{view}'")
 
-    def run(self, oracle: Oracle, job: Job) -> nn.Module:
-        """The copy; what was found is in the job's notes."""
-        self.check(oracle.spec, oracle.view)
+    def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
+        """The copy; thresholds are in the job's notes."""
         axes = Axes(columns_of(oracle.spec))
         asker = Asker(oracle, axes)
         draws = random.Random(derive(job.seed, "exact-tree"))
         with job.progress.task("parting the box", None):
             copy, notes = (self._parts if self.method == "parts" else self._paper)(axes, asker, draws, oracle.view.kind)
         job.show_queries(axes.rows(list(asker.known), torch.float32))
+        findings = Findings(
+            class_entropy=class_entropy(class_counts(asker.labels, oracle.spec.classes)),
+            student="trees",
+            complete=notes.pop("complete"),
+            missing=notes.pop("missing"),
+            units=notes.pop("units"),
+        )
         job.notes["exact-tree"] = notes
-        return copy.to(job.device)
+        return copy.to(job.device), findings
 
     def _parts(self, axes: Axes, asker: Asker, draws: random.Random, kind: str) -> tuple[nn.Module, dict[str, Any]]:
         search = Parting(axes, asker, draws, self.checks * (2 if kind == "labels" else 1))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from leakmeter.box import Box
 from leakmeter.errors import UsageError
 from leakmeter.extraction.makers.canvas import chance, uniform
 
@@ -42,7 +43,7 @@ def tabular(
             _walks(counts[2], features, generator),
         ]
     )
-    rows = _into_box(rows, low, high, features)
+    rows = _into_box(rows, low, high)
     for column, values in (levels or {}).items():
         choices = torch.tensor(values, dtype=rows.dtype, device=rows.device)
         rows[:, column] = choices[torch.randint(len(choices), (n,), generator=generator, device=rows.device)]
@@ -80,11 +81,10 @@ def _walks(n: int, features: int, generator: torch.Generator) -> Tensor:
     return start.scatter_(2, moving.expand(-1, _WALK, 1), steps).flatten(0, 1)[:n]
 
 
-def _into_box(unit: Tensor, low: Tensor | None, high: Tensor | None, features: int) -> Tensor:
+def _into_box(unit: Tensor, low: Tensor | None, high: Tensor | None) -> Tensor:
     """From [-1, 1] to the box; an open side reaches out as a normal variable does."""
     if low is None and high is None:
         return torch.erfinv(unit.clamp(-0.999, 0.999)) * 1.5
     if low is None or high is None:
         raise UsageError("expected a box that is closed or open on both sides, got one open side; give low and high")
-    low, high = (side.to(unit).expand(features) if side.dim() else side.to(unit) for side in (low, high))
-    return torch.lerp(low, high, (unit + 1) / 2).clamp(low, high)
+    return Box(low, high).from_unit((unit + 1) / 2)

@@ -1,10 +1,14 @@
-"""What the generators share: noise in, an unsquashed image out, and the way from there into the box."""
+"""What the generators share: noise in, an unsquashed image out, the way from there into the box, and how maps grow."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from leakmeter.box import Box
 from leakmeter.errors import UsageError
 
 
@@ -31,8 +35,7 @@ class Generator(nn.Module):
 
     def to_box(self, image: Tensor) -> Tensor:
         """The image inside `[low, high]`, whatever the rounding."""
-        # lerp is exact at both ends, so no query leaves the box by a rounding error
-        return torch.lerp(self.low, self.high, self.squash(image))
+        return Box(self.low, self.high).from_unit(self.squash(image))
 
     def squash(self, image: Tensor) -> Tensor:
         """The real line into [0, 1]."""
@@ -51,3 +54,17 @@ def dcgan_init(module: nn.Module) -> None:
         nn.init.normal_(module.weight, 0.0, 0.02)
     elif isinstance(module, nn.BatchNorm2d):
         nn.init.normal_(module.weight, 1.0, 0.02)
+
+
+def enlarged_conv(conv: nn.Conv2d, x: Tensor, sides: Sequence[int]) -> Tensor:
+    """`conv` (3×3, padding 1) applied to `x` enlarged to `sides`.
+
+    Doubling repeats every pixel, so three taps fall on two pixels: the same result is a transposed convolution of
+    stride 2 whose 4×4 filter holds sums of the 3×3 one, with 4 products for each output pixel instead of 9.
+    """
+    if [2 * side for side in x.shape[-2:]] != list(sides):
+        enlarged: Tensor = conv(F.interpolate(x, size=list(sides)))
+        return enlarged
+    sums = torch.tensor([[0, 0, 1], [0, 1, 1], [1, 1, 0], [1, 0, 0]], dtype=x.dtype, device=x.device)
+    filters = (sums @ conv.weight @ sums.T).transpose(0, 1)
+    return F.conv_transpose2d(x, filters, conv.bias, stride=2, padding=1)

@@ -7,7 +7,7 @@ import math
 from torch import Tensor, nn
 
 from leakmeter.models.generators.base import Generator, centre_crop
-from leakmeter.models.shapes import image_shape
+from leakmeter.models.inputs import image_shape
 
 
 class CodfeGenerator(Generator):

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
 from leakmeter.models.generators.base import Generator, centre_crop, dcgan_init
-from leakmeter.models.shapes import image_shape
+from leakmeter.models.inputs import image_shape
 
 
 class DastGenerator(Generator):

@@ -7,9 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from leakmeter.models.generators.base import Generator
-from leakmeter.models.generators.enlarge import enlarged_conv
-from leakmeter.models.shapes import image_shape
+from leakmeter.models.generators.base import Generator, enlarged_conv
+from leakmeter.models.inputs import image_shape
 
 
 class DfmeGenerator(Generator):

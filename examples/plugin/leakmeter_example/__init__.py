@@ -1,0 +1,1 @@
+"""An attack and a defense that leakmeter finds by their entry points."""

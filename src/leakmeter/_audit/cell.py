@@ -1,0 +1,193 @@
+"""One cell: a victim behind its view and defense, one attack, one seed, one run directory that survives a kill."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from leakmeter.defenses import NONE, defend, undoing
+from leakmeter.detectors.detection import Recorder, detect
+from leakmeter.errors import BudgetExhausted, Inconclusive, NotApplicable, UsageError
+from leakmeter.evaluation.health import health
+from leakmeter.evaluation.score import Reference
+from leakmeter.evaluation.transfer import Transfer, measure_transfer
+from leakmeter.evaluation.utility import utility
+from leakmeter.extraction.base import Extraction, extract, make_student
+from leakmeter.files import write_atomic
+from leakmeter.models.saved import save_network
+from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger, Prices
+from leakmeter.oracle.limits import Attempt
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.plan import Cell, Plan, PricePlan, TransferPlan
+from leakmeter.progress import SILENT, Progress
+from leakmeter.report.sheet import adversarial_png, write_sheet
+from leakmeter.results import CellResult, Spending
+from leakmeter.runs.run import Run
+from leakmeter.seeds import derive
+from leakmeter.victims.spec import VictimSpec
+from leakmeter.victims.victim import Victim
+
+_ASKED, _RESULT = "asked", "cell.json"
+_TRANSFER_SEED = 0  # of the attack's random start; what varies over seeds is the copy
+
+
+def run_cell(
+    cell: Cell,
+    plan: Plan,
+    victim: Victim,
+    truth: Reference | None,
+    run: Run,
+    lease: Attempt | None = None,
+    progress: Progress = SILENT,
+) -> CellResult:
+    """Runs, or goes on with, one cell. A finished cell is read, not run again; a failing one says why."""
+    if (known := finished(run.path)) is not None:
+        return known
+    run.say(f"start {cell.id} on {socket.gethostname()}, process {os.getpid()}")
+    try:
+        result = _run(cell, plan, victim, truth, run, lease, progress)
+    except NotApplicable as error:
+        result = CellResult(**cell.identity, status="skipped", error=str(error))
+    except (Inconclusive, BudgetExhausted) as error:
+        run.say(f"failed: {error}")
+        return CellResult(**cell.identity, status="failed", error=str(error))
+    write_atomic(run.path / _RESULT, result.model_dump_json(indent=2).encode())
+    shutil.rmtree(run.path / _ASKED, ignore_errors=True)  # not before: until then a resumed run needs it
+    run.say(f"{result.status} in {result.seconds:.1f} s")
+    return result
+
+
+def finished(folder: Path) -> CellResult | None:
+    """The result of the cell in this folder, if it has one."""
+    path = folder / _RESULT
+    return CellResult.model_validate_json(path.read_text()) if path.exists() else None
+
+
+def _run(
+    cell: Cell,
+    plan: Plan,
+    victim: Victim,
+    truth: Reference | None,
+    run: Run,
+    lease: Attempt | None,
+    progress: Progress,
+) -> CellResult:
+    ledger, log, recorder = run.ledger(cell.budget, lease), run.answers(), Recorder(run.path / _ASKED)
+    try:
+        oracle = Oracle(
+            defend(cell.defense, victim),
+            cell.view,
+            seed=derive(cell.seed, "server"),
+            ledger=ledger,
+            log=log,
+            truth=victim,
+            undo=undoing(cell.defense, cell.view),
+            observer=recorder if cell.detectors else None,
+        )
+        if oracle.remaining == 0:  # only where a remote victim was asked by workers that died
+            raise Inconclusive(f"all {cell.budget} queries of its budget were spent on answers that never arrived")
+        copy = extract(
+            cell.attack,
+            oracle,
+            seed=cell.seed,
+            test=truth,
+            stops=cell.stops,
+            device=plan.device,
+            progress=progress,
+            checkpoints=run.checkpoint,
+            **cell.options,
+        )
+        where, spec = run.path / "substitute.safetensors", oracle.spec
+        save_network(copy.substitute, where, copy.student, spec.input_shape, spec.classes)
+        if copy.queries is not None and copy.queries.dim() == 4:
+            write_sheet(copy.queries, oracle.spec, run.path / "queries.png")
+        transfer = None
+        if cell.transfer is not None and truth is not None:
+            transfer = _try_copy(cell.transfer, copy, oracle, victim, truth, run.path, progress)
+        return CellResult(
+            **cell.identity,
+            status="done",
+            curve=copy.curve,
+            findings=copy.findings,
+            untrained=copy.untrained,
+            **({} if truth is None else health(oracle, truth)),
+            transfer=transfer,
+            notes=copy.notes | _notes(cell, oracle, truth, recorder),
+            spending=_spending(ledger, plan.prices),  # last: whatever is asked above counts
+            seconds=copy.seconds,
+        )
+    finally:
+        ledger.close()
+        log.close()
+        recorder.close()
+
+
+def _notes(cell: Cell, oracle: Oracle, truth: Reference | None, recorder: Recorder) -> dict[str, Any]:
+    """What the owner learns beside the copy: what the defense costs honest users, when detectors would have fired."""
+    notes: dict[str, Any] = {}
+    if cell.utility and truth is not None:
+        served = truth.answer if cell.defense == NONE else oracle.serve(truth.x)
+        notes["utility"] = utility(truth, served).model_dump()
+    if cell.detectors:
+        honest = None if truth is None else (truth.x, truth.answer.labels)
+        notes["detector"] = [detect(name, recorder, honest).model_dump() for name in cell.detectors]
+    return notes
+
+
+def _spending(ledger: Ledger, prices: PricePlan | None) -> Spending:
+    attack = ledger.entry(ATTACK)
+    money = None if prices is None else Prices(prices.query, prices.explanation).cost(attack)
+    return Spending(**asdict(attack), evaluation=ledger.spent(EVALUATION), money=money)
+
+
+def _try_copy(
+    plan: TransferPlan,
+    copy: Extraction,
+    oracle: Oracle,
+    victim: Victim,
+    truth: Reference,
+    folder: Path,
+    progress: Progress,
+) -> Transfer:
+    """Makes adversarial examples on the copy, measures them on the victim, and draws some of them."""
+    if truth.y is None:
+        raise UsageError("transfer needs labelled test data; give labels or leave [transfer] out of the plan")
+    x, y = truth.x[: plan.limit], truth.y[: plan.limit]
+    untrained = None
+    if copy.student is not None:
+        untrained = make_student(copy.student, oracle.spec, derive(_TRANSFER_SEED, "untrained"))
+    thief = measure_transfer(
+        plan.attack,
+        copy.substitute,
+        oracle,
+        x,
+        y,
+        untrained=untrained,
+        white_box=_white_box(victim),
+        seed=_TRANSFER_SEED,
+        progress=progress,
+        norm=plan.norm,
+        eps=plan.eps or _tenth(oracle.spec),
+    )
+    if x.dim() == 4:
+        write_atomic(folder / "adversarial.png", adversarial_png(x[thief.rows], thief.evasion, oracle.spec))
+    return thief.transfer
+
+
+def _white_box(victim: Victim) -> nn.Module | None:
+    try:
+        return victim.white_box
+    except UsageError:
+        return None
+
+
+def _tenth(spec: VictimSpec) -> float:
+    if spec.width is None:
+        raise UsageError("transfer on inputs without bounds needs a distance; set eps in [transfer]")
+    return float(spec.width.min()) / 10

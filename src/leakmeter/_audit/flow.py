@@ -1,0 +1,194 @@
+"""The whole flow on one page: victim, cells, verdict, report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from leakmeter._audit.cells import LEASES, TRUTH, has_shared_limits, run_cells
+from leakmeter._audit.opening import load_test, open_victim
+from leakmeter.certificates.smoothing import certify
+from leakmeter.compute import computing
+from leakmeter.data.dataset import Dataset
+from leakmeter.errors import UsageError
+from leakmeter.evaluation.score import reference
+from leakmeter.executors import make_executor
+from leakmeter.oracle.limits import Attempt, LimitsFile
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.plan import AttackPlan, CertifyPlan, Plan, TransferPlan, make_plan, read_plan
+from leakmeter.progress import SILENT, Progress
+from leakmeter.report.html import summary_html
+from leakmeter.report.write import write_reports
+from leakmeter.results import AuditResult, CellResult, Certified, VictimFacts
+from leakmeter.runs.run import Run, environment, fresh_path
+from leakmeter.verdict import judge
+from leakmeter.victims.remote.settings import RemoteSettings
+from leakmeter.victims.victim import Victim
+
+_RADII = 20  # points of the certified curve
+
+
+class Audit(AuditResult):
+    """A result that knows its run directory, and that a notebook shows as the summary of its report."""
+
+    folder: Path = Field(default=Path(), exclude=True)
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
+
+
+def audit(
+    plan: Plan | dict[str, Any] | str | Path,
+    *,
+    victim: Victim | None = None,
+    out: str | Path = "runs",
+    resume: str | Path | None = None,
+    executor: str | None = None,
+    progress: Progress = SILENT,
+) -> Audit:
+    """Audits a model as `plan` says and writes a run directory with its report.
+
+    Args:
+        plan: a `Plan`, its content as a dict, or the path of a TOML file.
+        victim: the loaded model, where it cannot be loaded from `plan.victim.source`; its cells run in this process.
+        out: the folder for run directories.
+        resume: a run directory to go on with; its plan must be the same.
+        executor: where cells run: `inline` (this process), `local` (one process a core), `local:N`, `ray` or
+            `ray:ADDRESS`; None: `inline` for a single cell and for a `victim` handed in, else `local`.
+        progress: what shows progress.
+    """
+    if victim is not None and executor not in (None, "inline"):
+        raise UsageError(f"a victim handed in is in this process only: expected executor 'inline', got '{executor}'")
+    plan = _plan(plan)
+    with computing(plan.threads):
+        test = load_test(plan)
+        if victim is not None:
+            executor = "inline"
+        else:
+            victim = open_victim(plan, test)
+        plan = complete(plan, victim, test)
+        content = plan.model_dump(mode="json")
+        run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(Path(out), plan.name), content)
+        with run.held():
+            return _audit(plan, victim, test, run, executor, progress)
+
+
+def _audit(
+    plan: Plan, victim: Victim, test: Dataset | None, run: Run, executor: str | None, progress: Progress
+) -> Audit:
+    executor = executor or ("inline" if len(list(plan.cells())) == 1 else "local")
+    with _leases(plan, victim, run) as leases:
+        if test is not None:
+            _ask_truth(victim, test, run, leases)
+        cells = run_cells(plan, victim, test, run, make_executor(executor), progress)
+    if all(cell.status == "skipped" for cell in cells):
+        raise UsageError(f"no attack could run: {cells[0].error}")
+    result = Audit(
+        created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        plan=plan.model_dump(mode="json"),
+        environment=environment(),
+        victim=describe(victim, test, cells),
+        cells=cells,
+        certified=None if plan.certify is None else _certified(plan.certify, victim, test, run, progress),
+        verdict=judge(plan, cells),
+        folder=run.path,
+    )
+    write_reports(result, run.path)
+    progress.say(f"report: {run.path / 'report.html'}")
+    return result
+
+
+def complete(plan: Plan, victim: Victim, test: Dataset | None) -> Plan:
+    """Fills in what a short plan leaves open: the attacks that suit this victim, and the views it can give."""
+    if test is not None and test.input_shape != victim.spec.input_shape:
+        raise UsageError(f"expected test inputs of shape {victim.spec.input_shape}, got {test.input_shape}")
+    changes: dict[str, Any] = {}
+    if victim.spec.outputs == "labels" and plan.views == Plan.model_fields["views"].default:
+        changes["views"] = ("labels",)
+    if not plan.attacks:
+        if plan.transfer is None and test is not None and test.y is not None and victim.spec.width is not None:
+            changes["transfer"] = TransferPlan()
+        changes["attacks"] = (AttackPlan(name="procedural"), AttackPlan(name="surrogate"), *_real_pool(plan))
+    return plan.model_copy(update=changes)
+
+
+def _real_pool(plan: Plan) -> tuple[AttackPlan, ...]:
+    """The control arm that shows what having data is worth: the same number of real inputs."""
+    if plan.data is None or plan.data.split == "train":
+        return ()
+    return (AttackPlan(name="surrogate", control=True, pool=plan.data.name, data_dir=plan.data.dir),)
+
+
+def describe(victim: Victim, test: Dataset | None, cells: list[CellResult]) -> VictimFacts:
+    """The victim in the report."""
+    spec = victim.spec
+    scores = [cell.final.score for cell in cells if cell.final is not None and cell.final.score is not None]
+    return VictimFacts(
+        name=spec.name,
+        input_shape=spec.input_shape,
+        classes=spec.classes,
+        outputs=spec.outputs,
+        accuracy=scores[0].victim_accuracy if scores else None,
+        test="" if test is None else test.name,
+        test_size=0 if test is None else len(test),
+        authorized_by=victim.authorized_by,
+    )
+
+
+def _plan(plan: Plan | dict[str, Any] | str | Path) -> Plan:
+    if isinstance(plan, Plan):
+        return plan
+    return make_plan(plan if isinstance(plan, dict) else read_plan(Path(plan)))
+
+
+@contextmanager
+def _leases(plan: Plan, victim: Victim, run: Run) -> Iterator[LimitsFile | None]:
+    """What all cells may ask together; None where nothing but their own budgets limits them."""
+    if not has_shared_limits(plan, victim):
+        yield None
+        return
+    rps = (plan.victim.remote or RemoteSettings()).rps
+    with closing(LimitsFile(run.path / LEASES, total=plan.total, rps=rps)) as leases:
+        yield leases
+
+
+def _ask_truth(victim: Victim, test: Dataset, run: Run, leases: LimitsFile | None) -> None:
+    """The victim's answers to the test inputs: asked once for all cells, and kept with the run."""
+    ledger, log = run.ledger(None, None if leases is None else Attempt(leases, "audit")), run.answers()
+    try:
+        truth = reference(Oracle(victim, "labels", ledger=ledger, log=log), test)
+    finally:
+        ledger.close()
+        log.close()
+    truth.save(run.path / TRUTH)
+
+
+def _certified(
+    plan: CertifyPlan, victim: Victim, test: Dataset | None, run: Run, progress: Progress = SILENT
+) -> Certified:
+    """Certifies some test inputs of the owner's model; the votes stay in the run, so a killed audit goes on."""
+    if test is None:
+        raise UsageError("certifying needs labelled test data; give [data], or leave [certify] out of the plan")
+    x, y = (column[: plan.limit] for column in test.labelled())
+    found = certify(
+        victim.white_box,
+        x,
+        sigma=plan.sigma,
+        n=plan.n,
+        alpha=plan.alpha,
+        bound=plan.bound,
+        path=run.path / "votes",
+        progress=progress,
+    )
+    radii = [float(found.radii.max()) * k / _RADII for k in range(_RADII + 1)]
+    return Certified(
+        label=f"sigma {plan.sigma:g}, {plan.bound} bound",
+        n=len(y),
+        alpha=plan.alpha,
+        points=[(radius, found.accuracy(y, radius)) for radius in radii],
+    )

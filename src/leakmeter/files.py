@@ -1,0 +1,50 @@
+"""Files that are never half written, and one sentence for a folder that cannot be written."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from leakmeter.errors import UsageError
+
+LIMIT_VARIABLE = "LEAKMETER_MAX_BYTES"
+_LIMIT = 1 << 30
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Replaces a file in one step: a reader, or a kill, sees the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
+    try:
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turns a folder that cannot be written into a sentence."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise UsageError(f"{path} exists already; choose another --out, or go on with --resume {path}") from error
+    except OSError as error:
+        raise UsageError(f"cannot write to {path}: {error.strerror}; choose another --out") from error
+
+
+def check_announced(path: Path, size: int) -> None:
+    """Refuses a file that would unpack to more than the limit, before anything is allocated for it."""
+    limit = int(os.environ.get(LIMIT_VARIABLE, _LIMIT))
+    if size > limit:
+        raise UsageError(
+            f"{path} would unpack to {size:,} bytes, and the limit is {limit:,}; if you trust it, "
+            f"set {LIMIT_VARIABLE}={size}"
+        )

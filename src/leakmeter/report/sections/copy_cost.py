@@ -1,0 +1,122 @@
+"""What a copy costs: a curve of fidelity against queries for each view, and the queries to a given fidelity."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from leakmeter.report.blocks import Block, Chart, Entry, Folded, Heading, Numeric, Paragraph, Row, Section, Table
+from leakmeter.report.charts import MOST, MUTED, End, label, name_ends, share_axis, styles
+from leakmeter.report.surfaces import Surface, surfaces
+from leakmeter.report.words import cost_words, count, percent, short, span
+from leakmeter.results import Arm, AuditResult
+
+
+def section(result: AuditResult, _: Path) -> Section:
+    """Shown even where nothing was scored: a reader looks for it."""
+    shown = surfaces(result)
+    bare = [cost_chart(each) for each in shown if each.defense == "none"]
+    defended = [cost_chart(each) for each in shown if each.defense != "none"]
+    blocks: list[Block] = [*bare]
+    if defended:
+        blocks.append(Folded("The same behind each defense", defended))
+    if shown:
+        blocks += [Heading("Queries to a copy of a given fidelity"), _costs(shown)]
+    else:
+        blocks.append(Paragraph("No copy was scored."))
+    return Section("copy-cost", "What a copy costs", _lead(result), blocks)
+
+
+def cost_chart(shown: Surface) -> Chart:
+    """Fidelity against queries: a line an arm with its interval as a band, controls dashed."""
+    title = f"Fidelity by queries, showing {shown.name}"
+    rows = [
+        Row(arm.label, count(queries), percent(mean), span(low, high), control=arm.control)
+        for arm in shown.arms
+        for queries, mean, low, high in arm.curve
+    ]
+    numbers = Table(title, ("Attack", Numeric("Queries"), Numeric("Fidelity"), Numeric("Interval")), rows)
+    return Chart(title, "; ".join(map(_spoken, drawn(shown))) or "no curve", partial(_draw, shown), numbers)
+
+
+def drawn(shown: Surface) -> list[Arm]:
+    """The arms that get a line: the strongest attackers first, then controls."""
+    return sorted(shown.arms, key=lambda arm: (arm.control, -arm.fidelity))[:MOST]
+
+
+def _lead(result: AuditResult) -> str:
+    seeds = max((arm.seeds for arm in result.verdict.arms), default=0)
+    tested = f" ({count(result.victim.test_size)} of {result.victim.test})" if result.victim.test_size else ""
+    return (
+        f"Fidelity is how often the copy and the model name the same class on inputs the attacker never saw{tested}. "
+        f"Bands are 95% intervals{f' over {seeds} seeds' if seeds > 1 else ''}; dashed lines are controls, there for "
+        "comparison."
+    )
+
+
+def _costs(shown: list[Surface]) -> Table:
+    levels = [Numeric(f"{cost.fidelity:.0%}") for cost in shown[0].arms[0].costs]
+    return Table(
+        "Mean over seeds, with the interval; “not within” means that the budget ended first",
+        ("Attack", *levels, Numeric("Final fidelity")),
+        {f"showing {each.name}": [_cost_row(arm) for arm in each.arms] for each in shown},
+    )
+
+
+def _cost_row(arm: Arm) -> Row:
+    costs = [Entry(*cost_words(arm, cost)) for cost in arm.costs]
+    ends = span(arm.fidelity_interval.low, arm.fidelity_interval.high)
+    return Row(arm.label, *costs, Entry(percent(arm.fidelity), ends), control=arm.control)
+
+
+def _spoken(arm: Arm) -> str:
+    first, last = arm.curve[0], arm.curve[-1]
+    role = "control " if arm.control else ""
+    begun = f"{role}{arm.label}: {percent(first[1])} at {short(first[0])} queries"
+    return begun if first == last else f"{begun}, {percent(last[1])} at {short(last[0])}"
+
+
+def _draw(shown: Surface, axes: Any) -> None:
+    arms = drawn(shown)
+    axes.set_xscale("log")
+    axes.axhline(1, color=MUTED, linewidth=0.8)
+    ends = [End(1.0, "the model itself")]
+    if shown.untrained is not None:
+        axes.axhline(shown.untrained, color=MUTED, linewidth=1, linestyle=(0, (1, 2)))
+        ends.append(End(shown.untrained, "untrained"))
+    colors = styles()
+    for arm in arms:
+        color, marker = (MUTED, "o") if arm.control else next(colors)
+        last = _curve(axes, arm, color, marker)
+        ends.append(End(arm.fidelity, label(arm.label) + ("\ncontrol" if arm.control else ""), color, marker, last))
+    _query_axis(axes, sorted({point[0] for arm in arms for point in arm.curve if point[0] > 0}))
+    share_axis(axes, "fidelity")
+    name_ends(axes, ends)
+
+
+def _curve(axes: Any, arm: Arm, color: str, marker: str) -> int | None:
+    """Draws one arm; returns the queries at which it ends."""
+    points = [point for point in arm.curve if point[0] > 0]
+    if not points:
+        return None
+    queries, means, lows, highs = zip(*points, strict=True)
+    line = "--" if arm.control else "-"
+    axes.plot(queries, means, line, color=color, marker=marker, markersize=3 if arm.control else 4)
+    if len(points) > 1:
+        axes.fill_between(queries, lows, highs, color=color, alpha=0.13, linewidth=0)
+    else:
+        axes.vlines(queries, lows, highs, color=color, linewidth=1)
+    return int(queries[-1])
+
+
+def _query_axis(axes: Any, stops: list[int]) -> None:
+    """Ticks where the curve has points, if they are few enough to read."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+
+    if stops:
+        axes.set_xlim(stops[0] / 1.15, stops[-1] * 1.15)
+    axes.xaxis.set_major_locator(FixedLocator(stops) if 0 < len(stops) <= 6 else LogLocator(numticks=7))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axes.set_xlabel("queries")

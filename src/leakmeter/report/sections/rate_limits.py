@@ -1,0 +1,60 @@
+"""Rate limits: how long the cheapest copy takes at the limit in force, and which limit makes it take a month."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from leakmeter.report.blocks import Numeric, Paragraph, Row, Section, Table
+from leakmeter.report.surfaces import surfaces
+from leakmeter.report.words import at_most, count, days
+from leakmeter.results import AuditResult
+from leakmeter.verdict.arms import FIDELITIES
+from leakmeter.verdict.sentences import MONTH, RATE
+
+
+def section(result: AuditResult, _: Path) -> Section | None:
+    """Left out where no attacker made a copy of any fidelity asked about."""
+    rows = list(_rows(result))
+    if not rows:
+        return None
+    price = [Numeric(f"Price ({result.plan['prices']['currency']})")] if result.plan.get("prices") else []
+    limits = (Numeric(f"At {count(per_day(result))} a day"), Numeric("A month, at most"))
+    columns = ("Shown", Numeric("Copy"), "Cheapest attack", Numeric("Queries"), *price, *limits)
+    stands_in = "" if result.plan.get("queries_per_day") else f"; no limit was stated, so {RATE:,} a day stand in"
+    lead = (
+        "OWASP's AI Security Verification Standard asks for rate limits sized to the number of queries needed to "
+        f"approximate the model. This is that number, for the cheapest attack tried{stands_in}."
+    )
+    table = Table("How long a copy takes, and the limit that makes it take a month", columns, rows)
+    warning = Paragraph("A limit holds for one client. An attacker with many accounts has many limits.", muted=True)
+    return Section("rate-limits", "Rate limits", lead, [table, warning])
+
+
+def per_day(result: AuditResult) -> int:
+    """The rate limit the advice is about."""
+    return int(result.plan.get("queries_per_day") or RATE)
+
+
+def monthly(queries: int) -> int:
+    """The most queries a day that make a copy of so many queries take a month."""
+    return max(1, queries // MONTH)
+
+
+def _rows(result: AuditResult) -> Iterator[Row]:
+    """One for each surface, and each fidelity some attacker reached there."""
+    prices = result.plan.get("prices")
+    for surface in surfaces(result):
+        for fidelity in FIDELITIES:
+            found = surface.cheapest(fidelity)
+            if found is not None:
+                queries, arm = found
+                yield Row(
+                    surface.name,
+                    f"{fidelity:.0%}",
+                    arm.label,
+                    f"{'≤ ' if at_most(arm, queries) else ''}{count(queries)}",
+                    *([f"{prices['query'] * queries:,.2f}"] if prices else []),
+                    days(queries / per_day(result)),
+                    f"{count(monthly(queries))} a day",
+                )

@@ -1,0 +1,1 @@
+"""CoDFe: confident data-free model stealing."""

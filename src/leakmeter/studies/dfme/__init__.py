@@ -1,0 +1,1 @@
+"""DFME: data-free model extraction, the appendix."""

@@ -1,0 +1,1 @@
+"""Milli et al.: model reconstruction from model explanations."""

@@ -1,0 +1,162 @@
+"""What the studies of Milli et al. share: accuracy against queries, cell by cell, with the paper's words beside it.
+
+A cell is one attack: a panel (victim, student, source of queries), an arm (what the API shows), a number of queries
+and a seed. Cells are written as they are measured; a study that was stopped goes on with those that are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from leakmeter.extraction.base import extract
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.seeds import stream
+from leakmeter.studies.milli._table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, Claim, Measured, draw
+from leakmeter.studies.milli._victims import Split, paper_victim, shared_out
+from leakmeter.studies.options import StudyOptions
+from leakmeter.training.loop import Recipe
+
+QUERIES = (1, 10, 100, 1_000, 10_000)
+SIGMA = 0.1
+"""SmoothGrad's noise: a third of the standard deviation of MNIST's pixels (0.31 where black is 0 and white is 1)."""
+VIEWS = {GRADIENTS: "logits+gradient", SMOOTHGRAD: f"logits+smoothgrad:10,{SIGMA}", MEMBERSHIP: "probs"}
+DATA, GAUSSIAN = "data", "gaussian"
+GPU_ONLY = dict.fromkeys(VIEWS, 0)
+_QUICK = 100  # queries of a rehearsal
+_CONVOLUTIONAL = {
+    GRADIENTS: Recipe(steps=1000, batch=16, lr=5e-3, schedule="cyclic"),
+    SMOOTHGRAD: Recipe(steps=1000, batch=16, lr=5e-3, schedule="cyclic"),
+    MEMBERSHIP: Recipe(steps=1500, batch=64, lr=2e-3, schedule="cyclic"),
+}
+_DENSE = {
+    GRADIENTS: Recipe(steps=3000, batch=16, lr=5e-3, schedule="cyclic"),
+    SMOOTHGRAD: Recipe(steps=3000, batch=16, lr=5e-3, schedule="cyclic"),
+    MEMBERSHIP: Recipe(steps=3000, batch=200, lr=2e-3, schedule="cyclic"),
+}
+RECIPES = {"linear": _DENSE, "mlp": _DENSE}
+"""How a student trains, by model and arm; the others, which are slower, as `_CONVOLUTIONAL` says."""
+_REHEARSAL = Recipe(steps=60, batch=16, lr=5e-3, schedule="cyclic")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture of a figure: who is copied into what, with which queries."""
+
+    data: str
+    victim: str
+    student: str
+    source: str = DATA
+    """`data`: the attacker's own images of the task; `gaussian`: standard normal pixels (section 5.3)."""
+    most: dict[str, int] = field(default_factory=dict)
+    """The most queries of an arm that a CPU can do in reasonable time; 0: none."""
+
+    @property
+    def title(self) -> str:
+        """Names the panel in figures, tables and files."""
+        copied = self.victim if self.victim == self.student else f"{self.victim} copied by {self.student}"
+        return f"{self.data} {copied}" + (", gaussian queries" if self.source == GAUSSIAN else "")
+
+
+class Study:
+    """Runs panels, cell by cell, and keeps what was measured in `<out>/<name>.json`."""
+
+    def __init__(self, name: str, settings: StudyOptions) -> None:
+        self.name, self.settings = name, settings
+        self.record = settings.record(name, views=VIEWS, seeds=[*settings.numbers])
+        self._splits: dict[str, Split] = {}
+
+    def run(self, panels: Sequence[Panel], claims: Sequence[Claim]) -> dict[str, Any]:
+        """Measures every missing cell; the table and the figure are written anew after each panel."""
+        if self.settings.quick:
+            panels = _on_digits(panels)
+        for panel in panels:
+            for arm in VIEWS:
+                for n in QUERIES:
+                    if self._can(panel, arm, n):
+                        for seed in self.settings.numbers:
+                            self.record.cell(_key(panel, arm, n, seed), partial(self._cell, panel, arm, n, seed))
+            self._report(panels, claims)
+        return self.record.content
+
+    def _report(self, panels: Sequence[Panel], claims: Sequence[Claim]) -> None:
+        measured = {panel.title: self._measured(panel) for panel in panels}
+        draw({title: found for title, found in measured.items() if found.any}, self.settings.out / f"{self.name}.png")
+        todo = [(panel, arm, n) for panel in panels for arm in VIEWS for n in QUERIES]
+        self.record.write(
+            not_run=[f"{panel.title}: {arm} at {n:,}" for panel, arm, n in todo if not self._can(panel, arm, n)],
+            table=[
+                {"panel": claim.panel, "paper": claim.paper, "measured": claim.measure(measured[claim.panel])}
+                for claim in claims
+                if claim.panel in measured
+            ],
+        )
+
+    def _can(self, panel: Panel, arm: str, n: int) -> bool:
+        """Whether a cell is within reach: of the attacker's data, and of the time a CPU has."""
+        if self.settings.quick and n > _QUICK:
+            return False
+        if torch.device(self.settings.device).type == "cpu" and n > panel.most.get(arm, n):
+            return False
+        return panel.source == GAUSSIAN or n <= len(self._split(panel.data).attacker)
+
+    def _cell(self, panel: Panel, arm: str, n: int, seed: int) -> dict[str, Any]:
+        self.settings.progress.say(_key(panel, arm, n, seed))
+        split = self._split(panel.data)
+        victim = paper_victim(self.settings, panel.data, panel.victim, split)
+        oracle = Oracle(victim, VIEWS[arm], n, seed=seed)
+        rows = torch.randperm(len(split.attacker), generator=stream(seed, "queries"))[:n]
+        made = extract(
+            "surrogate" if arm == MEMBERSHIP else "gradients",
+            oracle,
+            seed=seed,
+            test=split.test,
+            device=self.settings.device,
+            progress=self.settings.progress,
+            pool=GAUSSIAN if panel.source == GAUSSIAN else split.attacker.x[rows],
+            student=panel.student,
+            recipe=self._recipe(panel, arm),
+        )
+        score = made.curve[-1].score
+        assert score is not None
+        measured = score.model_dump(include={"accuracy", "fidelity", "victim_accuracy", "kl", "n"})
+        spent = asdict(oracle.ledger.entry("attack"))
+        return {
+            **measured,
+            "recipe": self._recipe(panel, arm).model_dump(exclude_defaults=True),
+            "seconds": round(made.seconds, 1),
+            **spent,
+        }
+
+    def _recipe(self, panel: Panel, arm: str) -> Recipe:
+        return _REHEARSAL if self.settings.quick else RECIPES.get(panel.student, _CONVOLUTIONAL)[arm]
+
+    def _measured(self, panel: Panel) -> Measured:
+        cells = self.record.content["cells"]
+        arms: dict[str, dict[int, list[float]]] = {arm: {} for arm in VIEWS}
+        victim = float("nan")
+        for arm, points in arms.items():
+            for n in QUERIES:
+                keys = [_key(panel, arm, n, seed) for seed in self.settings.numbers]
+                if all(key in cells for key in keys):
+                    points[n] = [cells[key]["accuracy"] for key in keys]
+                    victim = cells[keys[0]]["victim_accuracy"]
+        return Measured(victim, arms)
+
+    def _split(self, data: str) -> Split:
+        if data not in self._splits:
+            self._splits[data] = shared_out(data, self.settings.data_dir)
+        return self._splits[data]
+
+
+def _on_digits(panels: Sequence[Panel]) -> list[Panel]:
+    """The panels on MNIST moved to the digits that come with scikit-learn: a rehearsal, and called so."""
+    return [replace(panel, data="digits", most={}) for panel in panels if panel.data == "mnist"]
+
+
+def _key(panel: Panel, arm: str, n: int, seed: int) -> str:
+    return f"{panel.title} | {arm} | {n} | seed {seed}"

@@ -1,0 +1,1 @@
+"""STN: certified robustness by additive noise."""

@@ -1,0 +1,210 @@
+"""What is known of a victim: said by its owner, then by the object itself, then by one small probe.
+
+What is still unknown is asked for by name.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from leakmeter.box import Box
+from leakmeter.errors import UsageError, first_line
+from leakmeter.registry import did_you_mean
+from leakmeter.victims.spec import OUTPUTS, Outputs, VictimSpec
+from leakmeter.victims.victim import Question, Victim
+
+Build = Callable[[VictimSpec], Victim]
+
+
+class Unsaid(Enum):
+    """Not said: for bounds, where None already means unbounded."""
+
+    UNSAID = "unsaid"
+
+
+UNSAID = Unsaid.UNSAID
+Bound = float | Sequence[float] | np.ndarray | Tensor | None | Unsaid
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a `VictimSpec` says, as far as it is known; None, for a bound UNSAID: not yet."""
+
+    input_shape: Sequence[int] | None = None
+    low: Bound = UNSAID
+    high: Bound = UNSAID
+    classes: int | None = None
+    outputs: str | None = None
+    dtype: torch.dtype | None = None
+    name: str | None = None
+
+    def or_else(self, other: Facts) -> Facts:
+        """These facts, and those of `other` where nothing is known."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        known = {name: value for name, value in given.items() if value is not (UNSAID if name in _BOUNDS else None)}
+        return replace(other, **known)
+
+    def about(self, source: object) -> Facts:
+        """These facts, and what an object says of itself where nothing is known."""
+        said = Facts(
+            input_shape=getattr(source, "input_shape", None) or _shape_of(source),
+            low=getattr(source, "low", UNSAID),
+            high=getattr(source, "high", UNSAID),
+            classes=_declared(source, "classes", int),
+            outputs=_declared(source, "outputs", str),
+            dtype=_dtype_of(source),
+            name=_declared(source, "name", str) or type(source).__name__,
+        )
+        return self.or_else(said)
+
+    def probed(self, build: Build) -> Victim:
+        """The victim, after four rows have shown what it returns."""
+        draft = self._draft()
+        answer = self._probe(build(draft), draft)
+        outputs: Any = self.outputs or _outputs_of(answer)
+        return build(replace(draft, classes=self._columns(answer, outputs), outputs=outputs))
+
+    def trusted(self, build: Build) -> Victim:
+        """Without a probe: a remote victim's answers are counted, and before there is a ledger none is asked for."""
+        if self.outputs is None or self.classes is None:
+            raise UsageError(
+                "the server does not say what its model returns; pass outputs ('logits', 'probs' or 'labels') and "
+                "classes, such as outputs='probs', classes=10"
+            )
+        return build(self._draft())
+
+    def _draft(self) -> VictimSpec:
+        if self.outputs is not None and self.outputs not in OUTPUTS:
+            raise UsageError(
+                f"expected outputs to be one of {', '.join(OUTPUTS)}, got '{self.outputs}'"
+                f"{did_you_mean(str(self.outputs), OUTPUTS)}"
+            )
+        if self.classes is not None and self.classes < 1:
+            raise UsageError(f"expected classes to be at least 1, got {self.classes}")
+        outputs: Any = self.outputs or "logits"
+        shape, dtype = self._shape(), self.dtype or torch.float32
+        return VictimSpec(str(self.name), shape, self._box(shape, dtype), self.classes or 2, outputs, dtype)
+
+    def _shape(self) -> tuple[int, ...]:
+        if self.input_shape is None:
+            raise UsageError(
+                "the shape of one input cannot be read off this victim; pass input_shape=(1, 28, 28), "
+                "on the command line --input-shape 1,28,28"
+            )
+        try:
+            shape = tuple(operator.index(side) for side in self.input_shape)
+        except TypeError as error:
+            raise UsageError(f"expected input_shape to hold whole numbers, got {self.input_shape!r}") from error
+        if not shape or any(side < 1 for side in shape):
+            raise UsageError(f"expected input_shape to hold sizes of at least 1, got {shape}")
+        return shape
+
+    def _box(self, shape: tuple[int, ...], dtype: torch.dtype) -> Box:
+        missing = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
+        if missing:
+            raise UsageError(
+                f"the range of the inputs cannot be read off this victim; pass {' and '.join(missing)}, "
+                f"for example low=0.0, high=1.0 (None: unbounded), on the command line --low 0 --high 1"
+            )
+        return Box.around(torch.empty(0, dtype=dtype), *(_edge(side, getattr(self, side), shape) for side in _BOUNDS))
+
+    def _probe(self, victim: Victim, draft: VictimSpec) -> Tensor:
+        points = draft.sample(4, torch.Generator().manual_seed(0))
+        try:
+            with torch.no_grad():
+                answer = victim.compute(points, Question(torch.Generator()))
+        except (Exception, SystemExit, GeneratorExit) as error:
+            raise UsageError(
+                f"the victim raised {type(error).__name__} on a probe of shape {tuple(points.shape)}: "
+                f"{first_line(error)}; check input_shape"
+            ) from error
+        if not isinstance(answer, Tensor) or answer.dim() not in (1, 2) or len(answer) != len(points):
+            got = f"shape {tuple(answer.shape)}" if isinstance(answer, Tensor) else type(answer).__name__
+            raise UsageError(f"expected one row of outputs for each of {len(points)} inputs, got {got}")
+        if answer.dtype.is_floating_point and not torch.isfinite(answer).all():
+            raise UsageError("the victim answered a probe with NaN or infinity; check its weights and the input box")
+        return answer
+
+    def _columns(self, answer: Tensor, outputs: str) -> int:
+        if outputs == "labels":
+            if self.classes is None:
+                raise UsageError(
+                    "a victim that returns labels does not say how many there are; pass classes=10, --classes 10"
+                )
+            if answer.dim() != 1:
+                raise UsageError(f"expected one label a row, got outputs with {answer.shape[1]} columns")
+            return self.classes
+        if answer.dim() == 1:
+            raise UsageError(f"expected {outputs} of shape (n, classes), got one number a row; pass outputs='labels'")
+        if self.classes is not None and answer.shape[1] != self.classes:
+            raise UsageError(f"expected {self.classes} classes, got outputs with {answer.shape[1]} columns")
+        if answer.shape[1] == 1 and (outputs == "probs" or (self.outputs is None and _in_unit(answer))):
+            raise UsageError(
+                "expected a column for each class, got one that may be a probability; return both, 1 - p and p, "
+                "or pass outputs='logits' if it is a score whose sign decides"
+            )
+        if outputs == "probs" and not _is_distribution(answer):
+            raise UsageError("expected probabilities that are positive and add up to 1; pass outputs='logits'")
+        return answer.shape[1]
+
+
+_BOUNDS = ("low", "high")
+
+
+def _edge(side: str, bound: Any, shape: tuple[int, ...]) -> Tensor | None:
+    if bound is None:
+        return None
+    try:
+        edge = torch.as_tensor(bound, dtype=torch.float64)
+        torch.broadcast_to(edge, shape)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(f"expected {side} to be a number or one number a feature of shape {shape}") from error
+    if not torch.isfinite(edge).all():
+        raise UsageError(f"expected {side} to be finite; use {side}=None for an unbounded side")
+    return edge
+
+
+def _shape_of(source: object) -> tuple[int, ...] | None:
+    if isinstance(source, nn.Sequential) and len(source) and isinstance(source[0], nn.Linear):
+        return (source[0].in_features,)
+    if isinstance(source, nn.Linear):
+        return (source.in_features,)
+    features = getattr(source, "n_features_in_", None)
+    return None if features is None else (int(features),)
+
+
+def _dtype_of(source: object) -> torch.dtype | None:
+    declared = getattr(source, "dtype", None)
+    if isinstance(declared, torch.dtype):
+        return declared
+    first = next(source.parameters(), None) if isinstance(source, nn.Module) else None
+    return first.dtype if first is not None and first.dtype.is_floating_point else None
+
+
+def _outputs_of(answer: Tensor) -> Outputs:
+    if answer.dim() == 1 and not answer.dtype.is_floating_point:
+        return "labels"
+    return "probs" if answer.dim() == 2 and answer.shape[1] > 1 and _is_distribution(answer) else "logits"
+
+
+def _declared(source: object, name: str, kind: type) -> Any:
+    """What the object says of itself, unless its attribute of that name is something else: `classes` may be names."""
+    value = getattr(source, name, None)
+    return value if isinstance(value, kind) else None
+
+
+def _in_unit(answer: Tensor) -> bool:
+    return bool(((answer >= 0) & (answer <= 1)).all())
+
+
+def _is_distribution(answer: Tensor) -> bool:
+    rows = answer.double()
+    return bool((rows >= 0).all()) and bool(((rows.sum(1) - 1).abs() < 1e-3).all())

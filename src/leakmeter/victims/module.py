@@ -1,0 +1,50 @@
+"""An `nn.Module`, or an exported program, which behaves like one."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from leakmeter.victims.kind import Request, VictimKind
+from leakmeter.victims.spec import VictimSpec
+from leakmeter.victims.victim import Question, Victim
+
+
+class ModuleVictim(Victim):
+    """A network in this process, gradients and all."""
+
+    differentiable = True
+
+    def __init__(self, module: nn.Module, spec: VictimSpec, device: torch.device | str = "cpu") -> None:
+        super().__init__(spec)
+        self._module = module.to(device)
+        self._device = torch.device(device)
+
+    def compute(self, x: Tensor, question: Question) -> Tensor:  # noqa: ARG002
+        """One forward pass."""
+        outputs: Tensor = self._module(x.to(self._device))
+        return outputs
+
+    @property
+    def white_box(self) -> nn.Module:
+        """The module."""
+        return self._module
+
+
+class ModuleKind(VictimKind):
+    """Networks."""
+
+    form = "an nn.Module"
+
+    def takes(self, source: object) -> bool:
+        """Whether it is a module."""
+        return isinstance(source, nn.Module)
+
+    def open(self, source: Any, request: Request) -> Victim:
+        """The module in evaluation mode, probed."""
+        with suppress(NotImplementedError):  # an exported program has its mode built in
+            source.eval()
+        return request.facts.about(source).probed(lambda spec: ModuleVictim(source, spec, request.device))

@@ -1,0 +1,129 @@
+"""JSON APIs of any other shape, described in a small TOML file.
+
+url = "https://api.example.com/v1/classify"
+answer = "predictions.*.scores"     # where the outputs are: keys, indices, and * for each of a list
+names = ["cat", "dog"]              # where the API speaks of classes by name: their order
+outputs = "probs"                   # input_shape, low, high, classes: the facts, here or by keyword
+[headers]
+x-api-key = "{key}"                 # the key of the variable that key_env names
+[request]
+instances = "{rows}"                # a list of inputs; "{row}" instead: one input a request
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+from pydantic_core import to_json
+
+from leakmeter.errors import UsageError
+from leakmeter.settings import Settings, checked
+from leakmeter.victims.facts import UNSAID, Bound, Facts
+from leakmeter.victims.remote.access import PLACE
+from leakmeter.victims.remote.client import BadAnswer
+from leakmeter.victims.remote.protocol import as_numbers, parse
+
+_ROWS, _ROW = b'"{rows}"', b'"{row}"'
+_SECRET = {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "apikey", "x-auth-token"}
+
+
+class Description(Settings):
+    """The content of the file."""
+
+    url: str
+    request: dict[str, Any]
+    """The JSON to send; "{rows}" stands for the list of inputs, or "{row}" for one input a request."""
+    answer: str = Field(min_length=1)
+    """Where the outputs are in the answer: keys and indices with dots between, * for each element of a list."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """{key} stands for the key."""
+    names: tuple[str, ...] | None = None
+    """The classes in order, for an API that speaks of them by name."""
+    input_shape: tuple[int, ...] | None = None
+    low: float | None = None
+    """-inf: unbounded."""
+    high: float | None = None
+    classes: int | None = None
+    outputs: str | None = None
+
+
+class Template:
+    """An API as its description says: the same face as `OpenInference`."""
+
+    def __init__(self, description: Description) -> None:
+        self.url = description.url
+        self._text, self._path = to_json(description.request), description.answer.split(".")
+        self._names = description.names
+        places = [place for place in (_ROWS, _ROW) if place in self._text]
+        if len(places) != 1 or self._text.count(places[0]) != 1:
+            raise UsageError(f"expected {_ROWS.decode()} or {_ROW.decode()} once in the request of the description")
+        (self._place,) = places
+        self.rows = 1 if self._place == _ROW else None
+        self.facts = Facts(
+            input_shape=description.input_shape,
+            low=_bound(description.low),
+            high=_bound(description.high),
+            classes=description.classes or (len(self._names) if self._names else None),
+            outputs=description.outputs,
+        )
+
+    def encode(self, x: np.ndarray) -> bytes:
+        """A request for some rows."""
+        rows = x[0] if self.rows == 1 else x
+        return self._text.replace(self._place, to_json(rows.tolist()))
+
+    def decode(self, body: bytes) -> np.ndarray:
+        """The outputs in an answer."""
+        found = self._by_number(_walk(parse(body), self._path), depth=0)
+        return as_numbers([found] if self.rows == 1 else found)
+
+    def _by_number(self, data: Any, depth: int) -> Any:
+        """Names of classes replaced by their places, and scores by name put in order."""
+        if self._names is None or isinstance(data, int | float):
+            return data
+        if isinstance(data, list) and depth < 2:
+            return [self._by_number(each, depth + 1) for each in data]
+        try:
+            if isinstance(data, dict):
+                return [data[name] for name in self._names]
+            return self._names.index(data)
+        except (KeyError, ValueError) as error:
+            raise BadAnswer("its answer spoke of other classes than the description names") from error
+
+
+def read_description(path: Path) -> Description:
+    """The file, checked; a key written into it is refused."""
+    try:
+        description = checked(Description, tomllib.loads(path.read_text()), f"the description {path}", "key")
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no file {path}") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"cannot read the description {path}: {error}") from error
+    for name, value in description.headers.items():
+        if name.lower() in _SECRET and PLACE not in value:
+            raise UsageError(
+                f"expected {PLACE} in the header {name} of {path}; a key belongs in the variable of key_env"
+            )
+    return description
+
+
+def _bound(given: float | None) -> Bound:
+    if given is None:
+        return UNSAID
+    return None if math.isinf(given) else given
+
+
+def _walk(document: Any, path: list[str]) -> Any:
+    for place, step in enumerate(path):
+        if step == "*" and isinstance(document, list):
+            return [_walk(each, path[place + 1 :]) for each in document]
+        try:
+            document = document[int(step)] if isinstance(document, list) else document[step]
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise BadAnswer(f"its answer had nothing at '{step}' of the path {'.'.join(path)}") from error
+    return document

@@ -1,0 +1,157 @@
+"""A victim behind HTTP (extra `[http]`): each row it is sent counts, also when the answer was never heard.
+
+Nothing is asked before there is a ledger to count it, not even a probe: what the server's metadata does not say must
+be given by keyword. See `client.py` for what a repeated request costs.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from torch import Tensor
+
+from leakmeter.victims.facts import Facts
+from leakmeter.victims.kind import Request, VictimKind
+from leakmeter.victims.remote.client import BadAnswer, Client
+from leakmeter.victims.remote.pace import Abandoned
+from leakmeter.victims.remote.protocol import open_model
+from leakmeter.victims.remote.settings import RemoteSettings
+from leakmeter.victims.remote.template import Template, read_description
+from leakmeter.victims.spec import VictimSpec, from_array
+from leakmeter.victims.victim import Charge, Question, Victim
+
+_ROWS, _NUMBERS = 64, 1 << 17  # the most in one request, unless it is said
+_ROUNDS = 2  # requests a thread sends before all wait for the slowest; the more, the more a failure can lose
+
+
+class WireFormat(Protocol):
+    """How an API writes questions and answers, and what it says of its model."""
+
+    url: str
+    rows: int | None
+    facts: Facts
+
+    def encode(self, x: np.ndarray) -> bytes:
+        """A request."""
+
+    def decode(self, body: bytes) -> np.ndarray:
+        """The outputs in an answer, or BadAnswer."""
+
+
+class RemoteKind(VictimKind):
+    """Addresses of the Open Inference Protocol, and `.toml` files that describe other APIs."""
+
+    form = "an http:// address"
+    text = remote = True
+
+    def takes(self, source: object) -> bool:
+        """Whether it is an address or the description of one."""
+        return isinstance(source, str | Path) and is_remote(str(source))
+
+    def open(self, source: object, request: Request) -> Victim:
+        """The victim, of which nothing has been asked but its metadata."""
+        text, settings, share = str(source), request.remote or RemoteSettings(), request.share
+        pace = None if share is None else share.pace
+        wire: WireFormat
+        if text.lower().endswith(".toml"):
+            description = read_description(Path(text))
+            wire = Template(description)
+            client = Client(wire.url, settings, description.headers, pace)
+        else:
+            client = Client(text, settings, pace=pace)
+            wire = open_model(text, client, settings.output)
+        connections = settings.concurrency if share is None else share.connections
+        facts = request.facts.or_else(wire.facts)
+        return facts.trusted(lambda spec: RemoteVictim(spec, client, wire, settings, connections))
+
+
+def is_remote(text: str) -> bool:
+    """Whether a source is an address or the description of one."""
+    return text.lower().startswith(("http://", "https://")) or text.lower().endswith(".toml")
+
+
+class RemoteVictim(Victim):
+    """Sends rows in requests of bounded size, several at once, and puts the answers back in order.
+
+    Args:
+        spec: what it takes and gives.
+        client: the connection.
+        wire: how to speak over it.
+        settings: the size of requests, and on whose word they are sent.
+        connections: how many requests may be under way.
+    """
+
+    remote = True
+
+    def __init__(
+        self, spec: VictimSpec, client: Client, wire: WireFormat, settings: RemoteSettings, connections: int
+    ) -> None:
+        super().__init__(spec)
+        self._client, self._wire = client, wire
+        rows = settings.rows or min(_ROWS, max(1, _NUMBERS // spec.features))
+        self._rows = min(rows, wire.rows or rows)
+        # Not of `connections`: the pieces must be the same for all, since their ids seed whatever noise a defense adds.
+        self.batch = self._rows * settings.concurrency * _ROUNDS
+        self.authorized_by = settings.authorized_by
+        self._pool = ThreadPoolExecutor(connections, "leakmeter-http")
+
+    def close(self) -> None:
+        """Closes its connections."""
+        self._client.close()
+
+    def compute(self, x: Tensor, question: Question) -> Tensor:
+        """Answers in the order of the rows. The first failure ends the question, once nothing is under way."""
+        rows, stop, charge = x.detach().cpu().numpy(), threading.Event(), question.charge
+        starts = range(0, len(rows), self._rows)
+        requests = [self._pool.submit(self._ask, rows[i : i + self._rows], charge, stop) for i in starts]
+        try:
+            wait(requests)
+        except BaseException:  # interrupted
+            stop.set()
+            wait(requests)
+            raise
+        failures = [error for request in requests if (error := request.exception()) is not None]
+        for error in failures:
+            if not isinstance(error, Abandoned):
+                raise error
+        return from_array(np.concatenate([request.result() for request in requests])).to(x.device)
+
+    def _ask(self, x: np.ndarray, charge: Charge, stop: threading.Event) -> np.ndarray:
+        def read(body: bytes) -> np.ndarray:
+            return conform(self._wire.decode(body), len(x), self.spec, x.dtype)
+
+        try:
+            return self._client.post(self._wire.url, self._wire.encode(x), read, lambda: charge(len(x)), stop)
+        except BaseException:
+            stop.set()  # the other requests of this question are sent no more
+            raise
+
+
+def conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[Any]) -> np.ndarray:
+    """The outputs as the spec promises them, or what is wrong with them."""
+    labels = spec.outputs == "labels"
+    wanted = (rows,) if labels else (rows, spec.classes)
+    narrow = outputs.shape in ((rows,), (rows, 1))
+    if outputs.shape != wanted and not (narrow and (labels or spec.classes == 1)):
+        raise BadAnswer(f"its answer had the shape {outputs.shape} instead of {wanted}")
+    outputs = outputs.reshape(wanted)
+    if not np.isfinite(outputs).all():
+        raise BadAnswer("its answer held NaN or infinity")
+    if labels:
+        if not np.isin(outputs, np.arange(max(2, spec.classes))).all():
+            raise BadAnswer(f"its answer held labels other than 0 to {max(2, spec.classes) - 1}")
+        return outputs.astype(np.int64)
+    if spec.outputs == "probs" and not _may_be_probabilities(outputs):
+        raise BadAnswer("its answer held numbers that are no probabilities, though outputs is probs")
+    return outputs.astype(dtype)
+
+
+def _may_be_probabilities(outputs: np.ndarray) -> bool:
+    """In [0, 1], and adding up to 1 but for the rounding of an API that shows two decimals."""
+    slack = max(1e-3, 0.005 * outputs.shape[1])
+    in_unit = (outputs >= 0) & (outputs <= 1 + 1e-6)
+    return bool(in_unit.all()) and bool((np.abs(outputs.sum(1) - 1) <= slack).all())
