@@ -80,6 +80,14 @@ class VictimSpec:
         return self.box.admit(x) if self.columns is None else self.columns.admit(x)
 
 
+def both_classes(outputs: Tensor, spec: VictimSpec) -> Tensor:
+    """One probability a row as that of the second of two classes, one score a row as a column; others as they are."""
+    if spec.outputs == "labels" or outputs.numel() != len(outputs):
+        return outputs
+    column = outputs.reshape(-1, 1)
+    return torch.cat([1 - column, column], 1) if spec.outputs == "probs" and spec.classes == 2 else column
+
+
 def from_array(x: np.ndarray) -> Tensor:
     """An array of any layout as a tensor, copied only where torch cannot share it."""
     native = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
