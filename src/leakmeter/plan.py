@@ -86,6 +86,8 @@ class FidelityLimit(Settings):
 
     queries: int = Field(ge=1)
     value: float = Field(gt=0, le=1)
+    share: float | None = Field(default=None, gt=0, lt=1)
+    """The largest share of a thief's tries that may reach it; None: no try that was made may, nor the mean over all."""
 
 
 class CostFloor(Settings):
@@ -223,10 +225,15 @@ class Plan(Settings):
         return self
 
     def ladder(self) -> tuple[int, ...]:
-        """The stops of the curve: those given, or the budget halved again and again."""
+        """The stops of the curve: those given, or the budget halved three times and then divided by four down to 1.
+
+        A cost is known no closer than the stops about it, so that a ladder with few rungs hides what a copy costs.
+        """
         if self.stops:
             return tuple(sorted({*self.stops, self.budget}))
-        return tuple(sorted({max(1, self.budget // 2**k) for k in range(4)}))
+        halved = {max(1, self.budget // 2**k) for k in range(4)}
+        quartered = {4**k for k in range(16) if 4**k <= min(halved) // 2}
+        return tuple(sorted(halved | quartered | {1}))
 
     def cells(self) -> Iterator[Cell]:
         """Every combination, in the order they run; ids are stable names of folders."""

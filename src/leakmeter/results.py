@@ -9,8 +9,9 @@ from pydantic import Field, ValidationError
 
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.intervals import Interval
-from leakmeter.evaluation.score import Score
+from leakmeter.evaluation.score import ClassScore, Score
 from leakmeter.evaluation.transfer import Transfer
+from leakmeter.evaluation.tries import Tries
 from leakmeter.extraction.base import CurvePoint
 from leakmeter.extraction.findings import Findings
 from leakmeter.settings import Settings, explain
@@ -42,6 +43,8 @@ class Certified(Settings):
     """How often the certificate of one input may be wrong."""
     points: list[tuple[float, float]]
     """Radius, certified accuracy."""
+    intervals: list[Interval] = Field(default_factory=list)
+    """For each radius: the share of all inputs that is certified; its lower end allows for wrong certificates too."""
 
 
 class CellResult(Settings):
@@ -67,8 +70,12 @@ class CellResult(Settings):
     """Whether the victim answered the same inputs alike when asked twice."""
     saturated: float | None = None
     """The share of the victim's probabilities on test data that are 0 or 1."""
+    by_class: list[ClassScore] = Field(default_factory=list)
+    """How the final copy agrees on each class, in their order; empty: not measured."""
     transfer: Transfer | None = None
     """What adversarial examples made on the copy do to the victim."""
+    transfer_error: str = ""
+    """Why that was not measured though the plan asked for it; the copy is not touched by it."""
     spending: Spending | None = None
     seconds: float = 0.0
     notes: dict[str, Any] = Field(default_factory=dict)
@@ -91,16 +98,31 @@ class VictimFacts(Settings):
     test_size: int = 0
     authorized_by: str | None = None
     """Who allowed the audit of a model on another machine."""
+    class_names: list[str] = Field(default_factory=list)
+    """What the classes are called, in their order; empty: they have only numbers."""
 
 
 class CopyCost(Settings):
-    """Queries to reach a fidelity; None: not reached within the budget."""
+    """Queries to reach a fidelity: by the attack on average, and by the best of the tries made."""
 
     fidelity: float
     queries: int | None
+    """The first point of the curve at which the mean over seeds reaches it; None: not within the budget."""
     low: int | None
-    """Where the optimistic end of the interval over seeds gets there."""
+    """The fewest queries that the attack may take on average, over all seeds and inputs."""
     high: int | None
+    """The most; None: these seeds set no upper end."""
+    made: int | None = None
+    """The fewest queries with which a copy was made that surely has it; None: no try did."""
+    made_low: int = 1
+    """With fewer than this surely none of the tries had it."""
+    tries: Tries | None = None
+    """How many tries reached it with the whole budget."""
+
+    @property
+    def cheapest(self) -> int | None:
+        """By the best try made; results of before tries were kept have only the mean."""
+        return self.queries if self.tries is None else self.made
 
 
 class Arm(Settings):
@@ -114,10 +136,30 @@ class Arm(Settings):
     seeds: int
     queries: int
     fidelity: float
+    """Mean over the copies made, one a seed."""
     fidelity_interval: Interval
+    """What the attack reaches on average, over all seeds and inputs: wide where there are few seeds."""
+    copies: list[list[float]] = Field(default_factory=list)
+    """For each point of the curve the fidelity of each seed's copy."""
+    inputs: int = 0
+    """Test inputs behind each of them, the same for all."""
+    copies_interval: Interval | None = None
+    """The mean of these copies on all inputs; what other seeds would give it does not say."""
     accuracy: float | None
+    constant: float | None = None
+    """Fidelity of the best copy that always names one class."""
+    majority: float | None = None
+    """Fidelity of the copy that always names the commonest true label: it costs no query."""
+    balanced: float | None = None
+    """Mean over the copies of their fidelity with every class counted once."""
+    worst: float | None = None
+    """Mean over the copies of their fidelity in the class each knows least."""
+    unnamed: int = 0
+    """Classes that the model names and none of the copies ever does."""
+    whole: bool = False
+    """Whether some try holds the whole model: the attack says so and the owner's measurement agrees."""
     curve: list[tuple[int, float, float, float]]
-    """Queries, mean fidelity, and its interval."""
+    """Queries, mean fidelity, and the interval of what the attack reaches on average."""
     costs: list[CopyCost]
 
 

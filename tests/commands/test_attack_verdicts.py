@@ -95,10 +95,18 @@ def test_a_budget_too_small_for_an_exact_copy_is_no_verdict() -> None:
     assert "exactly" not in result["verdict"]["headline"]
 
 
-def test_attacks_that_do_not_apply_are_skipped_and_say_why() -> None:
-    common = ["--victim", "shop.py:fair", "--data", "digits", "--budget", "60", "--seed", "0", "--view", "probs"]
-    flags = [*common, "--attack", "exact", "--attack", "dfme", "--executor", "local:1", "--display", "none"]
-    code, result = run("audit", *flags)
+def test_attacks_that_do_not_apply_are_skipped_and_say_why(shop: Path) -> None:
+    learn = "learn = {steps = 20}"
+    (shop / "plan.toml").write_text(f"""
+budget = 60
+stops = [60]
+views = ["probs"]
+seeds = [0]
+data = {{name = "digits"}}
+victim = {{source = "shop.py:fair"}}
+attacks = [{{name = "exact"}}, {{name = "procedural", student = "linear", committee = 1, lessons = 0, {learn}}}]
+""")
+    code, result = run("audit", "plan.toml", "--executor", "local:1", "--display", "none")
     skipped, done = result["cells"]
     assert skipped["status"] == "skipped"
     assert "needs a view with +gradient, got 'probs'" in skipped["error"]

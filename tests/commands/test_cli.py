@@ -31,7 +31,8 @@ class Nan(nn.Module):
 def nan():
     return Nan()
 """
-FLAGS = "--data digits --budget 100 --stops 50 -S recipe.steps=20 -S student=linear -S pool=procedural".split()
+FLAGS = ["--data", "digits", "--budget", "100", "--stops", "50"]
+FLAGS += ["-S", "recipe.steps=20", "-S", "student=linear", "-S", "pool=procedural"]
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -10,8 +12,10 @@ from leakmeter.box import Box
 from leakmeter.data.catalogue import load
 from leakmeter.data.dataset import Dataset
 from leakmeter.errors import UsageError
-from leakmeter.extraction.base import Extraction, extract
+from leakmeter.extraction.base import AttackJob, Extraction, extract
 from leakmeter.extraction.pool import gaussian
+from leakmeter.extraction.procedural import Procedural
+from leakmeter.extraction.surrogate import Surrogate
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.runs.run import Run
 from leakmeter.seeds import stream
@@ -149,3 +153,12 @@ def test_labels_are_learned_as_they_are_not_softened(victim: Victim, train: Data
     with torch.no_grad():
         best, second = copy(train.x).topk(2).values.T
     assert (best - second).median() > 6.9  # softened to 0.001, the odds are at most 999 to 1
+
+
+@pytest.mark.parametrize("box", [{"low": 0.0, "high": 1.0}, {"low": None, "high": None}])
+@pytest.mark.parametrize("shape", [(1, 8, 8), (6,), (2, 5)])
+def test_a_procedural_pool_is_what_the_attack_draws(box: dict, shape: tuple[int, ...]) -> None:
+    victim = load_victim(nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 3)), input_shape=shape, **box)
+    job = AttackJob(3, torch.device("cpu"), stops=(40,))
+    pool = Surrogate(pool="procedural")._pool(victim.spec, job)
+    assert torch.equal(pool, Procedural().draw(40, victim.spec, stream(3, "pool")))

@@ -65,7 +65,7 @@ def test_any_label_stays_a_label(make_audit, label):
 
 def test_a_single_point_keeps_its_interval(make_audit):
     probs = surfaces(make_audit(attacks=1))[0]
-    arm = probs.arms[0].model_copy(update={"curve": [(500, 0.6, 0.5, 0.7)]})
+    arm = probs.arms[0].model_copy(update={"curve": [(500, 0.6, 0.5, 0.7)], "copies": [[0.5, 0.6, 0.7]]})
     one = chart_svg(cost_chart(Surface("probs", "none", [arm], None)), "c")
     none = chart_svg(cost_chart(Surface("probs", "none", [], None)), "c")
     assert one.count("<path") > none.count("<path")
@@ -81,7 +81,7 @@ def test_ids_of_two_charts_differ(make_audit):
 
 
 def test_too_many_arms_keep_the_strongest(make_audit):
-    probs = surfaces(make_audit(attacks=14, seeds=1))[0]
+    probs = surfaces(make_audit(attacks=14, seeds=1, views=("probs",)))[0]
     kept = drawn(probs)
     assert len(kept) == 8
     assert kept[0] == probs.best

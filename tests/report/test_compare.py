@@ -25,7 +25,12 @@ def first_arm(found) -> list[Change]:
 
 def weaker(result: AuditResult, by: float) -> AuditResult:
     arms = [
-        arm.model_copy(update={"curve": [(q, *(max(0, value - by) for value in rest)) for q, *rest in arm.curve]})
+        arm.model_copy(
+            update={
+                "curve": [(q, *(max(0, value - by) for value in rest)) for q, *rest in arm.curve],
+                "copies": [[max(0, rate - by) for rate in rates] for rates in arm.copies],
+            }
+        )
         for arm in result.verdict.arms
     ]
     return result.model_copy(update={"verdict": result.verdict.model_copy(update={"arms": arms})})
@@ -51,7 +56,12 @@ def test_a_cost_that_was_not_reached_is_above_what_was_spent(make_audit):
     cheap, dear = make_audit(views=("logits",)), weaker(make_audit(views=("logits",)), 0.0)
     arms = [
         arm.model_copy(
-            update={"costs": [cost.model_copy(update=dict.fromkeys(("queries", "low", "high"))) for cost in arm.costs]}
+            update={
+                "costs": [
+                    cost.model_copy(update={"queries": None, "made": None, "made_low": arm.queries + 1})
+                    for cost in arm.costs
+                ]
+            }
         )
         for arm in dear.verdict.arms
     ]

@@ -1,3 +1,4 @@
+from leakmeter.evaluation.tries import share_of_tries
 from leakmeter.report.words import cost_words, days, duration, short
 from leakmeter.results import CopyCost
 
@@ -5,14 +6,22 @@ from leakmeter.results import CopyCost
 def test_a_cost_claims_no_more_than_the_curve_shows(make_audit):
     arm = make_audit(attacks=1, views=("probs",)).verdict.arms[0]
 
-    def words(queries, low, high):
-        return cost_words(arm, CopyCost(fidelity=0.9, queries=queries, low=low, high=high))
+    def words(made_low, made, rates):
+        tries = share_of_tries(rates, 1000, 0.9)
+        return cost_words(
+            arm, CopyCost(fidelity=0.9, queries=None, low=1, high=None, made_low=made_low, made=made, tries=tries)
+        )
 
-    assert words(None, None, None) == ("not within 8,000", "")
-    assert words(None, 6000, None) == ("not within 8,000", "at best 6,000")
-    assert words(250, 250, 250) == ("at most 250", "")
-    assert words(250, 250, 600) == ("at most 250", "or up to 600")
-    assert words(3000, 2000, None) == ("3,000", "2,000 to over 8,000")
+    assert words(8001, None, [0.3, 0.4]) == ("not within 8,000", "0 of 2 tries")
+    assert words(1, 250, [0.95, 0.4]) == ("1 to 250", "1 of 2 tries")
+    assert words(1, 1, [0.95]) == ("1", "1 of 1 tries")
+    assert words(2001, 4000, [0.95, 0.95, 0.97]) == ("2,001 to 4,000", "3 of 3 tries")
+
+
+def test_results_of_before_costs_were_bracketed_are_still_shown(make_audit):
+    arm = make_audit(attacks=1, views=("probs",)).verdict.arms[0]
+    assert cost_words(arm, CopyCost(fidelity=0.9, queries=None, low=None, high=None)) == ("not within 8,000", "")
+    assert cost_words(arm, CopyCost(fidelity=0.9, queries=250, low=100, high=None)) == ("about 250", "")
 
 
 def test_numbers_in_words():

@@ -13,7 +13,7 @@ from torch import nn
 
 from leakmeter.defenses import NONE, defend, undoing
 from leakmeter.detectors.detection import Recorder, detect
-from leakmeter.errors import BudgetExhausted, Inconclusive, NotApplicable, UsageError
+from leakmeter.errors import BudgetExhausted, Inconclusive, NotApplicable, UsageError, VictimError, first_line
 from leakmeter.evaluation.health import health
 from leakmeter.evaluation.score import Reference
 from leakmeter.evaluation.transfer import Transfer, measure_transfer
@@ -107,9 +107,9 @@ def _run(
         save_network(copy.substitute, where, copy.student, spec.input_shape, spec.classes)
         if copy.queries is not None and copy.queries.dim() == 4:
             write_sheet(copy.queries, oracle.spec, run.path / "queries.png")
-        transfer = None
+        transfer, transfer_error = None, ""
         if cell.transfer is not None and truth is not None:
-            transfer = _try_copy(cell.transfer, copy, oracle, victim, truth, run.path, progress)
+            transfer, transfer_error = _transfer(cell.transfer, copy, oracle, victim, truth, run, progress)
         return CellResult(
             **cell.identity,
             status="done",
@@ -118,6 +118,7 @@ def _run(
             untrained=copy.untrained,
             **({} if truth is None else health(oracle, truth)),
             transfer=transfer,
+            transfer_error=transfer_error,
             notes=copy.notes | _notes(cell, oracle, truth, recorder),
             spending=_spending(ledger, plan.prices),  # last: whatever is asked above counts
             seconds=copy.seconds,
@@ -126,6 +127,25 @@ def _run(
         ledger.close()
         log.close()
         recorder.close()
+
+
+def _transfer(
+    plan: TransferPlan,
+    copy: Extraction,
+    oracle: Oracle,
+    victim: Victim,
+    truth: Reference,
+    run: Run,
+    progress: Progress,
+) -> tuple[Transfer | None, str]:
+    """What the copy lets a thief do, or why that is not known: a finished extraction is never thrown away for it."""
+    try:
+        return _try_copy(plan, copy, oracle, victim, truth, run.path, progress), ""
+    except VictimError:  # it may answer again: the cell fails, and a resumed audit goes on here
+        raise
+    except (Inconclusive, RuntimeError, ValueError) as error:
+        run.say(f"transfer failed: {first_line(error)}")
+        return None, first_line(error)
 
 
 def _notes(cell: Cell, oracle: Oracle, truth: Reference | None, recorder: Recorder) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,14 @@ from leakmeter._audit.opening import load_test, open_victim
 from leakmeter.certificates.smoothing import certify
 from leakmeter.compute import computing
 from leakmeter.data.dataset import Dataset
-from leakmeter.errors import UsageError
+from leakmeter.errors import NotApplicable, UsageError
+from leakmeter.evaluation.intervals import certified_share
 from leakmeter.evaluation.score import reference
 from leakmeter.executors import make_executor
+from leakmeter.extraction.base import make_attack
 from leakmeter.oracle.limits import Attempt, LimitsFile
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.oracle.view import View
 from leakmeter.plan import AttackPlan, CertifyPlan, Plan, TransferPlan, make_plan, read_plan
 from leakmeter.progress import SILENT, Progress
 from leakmeter.report.html import summary_html
@@ -28,9 +31,12 @@ from leakmeter.results import AuditResult, CellResult, Certified, VictimFacts
 from leakmeter.runs.run import Run, environment, fresh_path
 from leakmeter.verdict import judge
 from leakmeter.victims.remote.settings import RemoteSettings
+from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
 _RADII = 20  # points of the certified curve
+_DEFAULTS = ("procedural", "surrogate", "gradients", "exact", "exact-values")
+_SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
 
 
 class Audit(AuditResult):
@@ -113,8 +119,22 @@ def complete(plan: Plan, victim: Victim, test: Dataset | None) -> Plan:
     if not plan.attacks:
         if plan.transfer is None and test is not None and test.y is not None and victim.spec.width is not None:
             changes["transfer"] = TransferPlan()
-        changes["attacks"] = (AttackPlan(name="procedural"), AttackPlan(name="surrogate"), *_real_pool(plan))
+        views = [View.parse(view) for view in changes.get("views", plan.views)]
+        attacks = [AttackPlan(name=name) for name in _DEFAULTS if _suits(name, victim.spec, views)]
+        changes["attacks"] = (*attacks, *_real_pool(plan))
     return plan.model_copy(update=changes)
+
+
+def _suits(name: str, spec: VictimSpec, views: list[View]) -> bool:
+    """Whether some view gives the attack what it reads: what a view shows is measured by who makes something of it."""
+    if name == "exact-values" and spec.features > _SMALL:
+        return False
+    attack = make_attack(name, {})
+    for view in views:
+        with suppress(NotApplicable):
+            attack.check(spec, view)
+            return True
+    return False
 
 
 def _real_pool(plan: Plan) -> tuple[AttackPlan, ...]:
@@ -186,9 +206,11 @@ def _certified(
         progress=progress,
     )
     radii = [float(found.radii.max()) * k / _RADII for k in range(_RADII + 1)]
+    held = [int(found.holds(y, radius).sum()) for radius in radii]
     return Certified(
         label=f"sigma {plan.sigma:g}, {plan.bound} bound",
         n=len(y),
         alpha=plan.alpha,
-        points=[(radius, found.accuracy(y, radius)) for radius in radii],
+        points=[(radius, k / len(y)) for radius, k in zip(radii, held, strict=True)],
+        intervals=[certified_share(k, len(y), plan.alpha) for k in held],
     )

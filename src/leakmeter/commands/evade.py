@@ -119,7 +119,7 @@ def _on_victim(
     content: dict[str, Any], _: Plan, victim: Victim, data: tuple[Tensor, Tensor], run: Run, progress: Progress
 ) -> Tried:
     """Follows the victim's own gradients, or asks it for nothing but labels, each of them counted."""
-    from leakmeter.evaluation.intervals import wilson
+    from leakmeter.evaluation.intervals import exact
     from leakmeter.evasion.base import ATTACKS, evade
     from leakmeter.oracle.oracle import Oracle
 
@@ -137,7 +137,7 @@ def _on_victim(
             "eps": found.eps,
             "n": n,
             "success": found.rate,
-            "success_interval": wilson(won, n).model_dump(),
+            "success_interval": exact(won, n).model_dump(),
             "median_distance": float(found.distance[found.success].median()) if won else None,
             "queries": 0 if oracle is None else oracle.ledger.spent(),
         },

@@ -29,7 +29,7 @@ def train(
 
     from leakmeter.compute import computing
     from leakmeter.data.catalogue import load
-    from leakmeter.evaluation.intervals import wilson
+    from leakmeter.evaluation.intervals import exact
     from leakmeter.evaluation.score import predict
     from leakmeter.files import write_atomic
     from leakmeter.models import make_model
@@ -53,7 +53,7 @@ def train(
             )
             save_network(network, run.path / "model.safetensors", model, shape, classes)
             right = int((predict(network, test_x).argmax(1) == test_y).sum())
-            rate = {"accuracy": right / len(test_y), "interval": wilson(right, len(test_y)).model_dump()}
+            rate = {"accuracy": right / len(test_y), "interval": exact(right, len(test_y)).model_dump()}
             write_atomic(run.path / "train.json", json.dumps({**plan, **rate, "torch": torch.__version__}).encode())
     typer.echo(f"accuracy {rate['accuracy']:.2%} on the test split of {data}")
     typer.echo(run.path / "model.safetensors")

@@ -1,25 +1,26 @@
-"""How much cheaper one view makes a copy than another: the ratio of queries at equal quality, over seeds."""
+"""How much cheaper one view makes a copy than another: the ratio of queries at equal quality, over pairs of runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, log
-from statistics import fmean
+from math import sqrt
+from statistics import median
 
 from pydantic import BaseModel, ConfigDict
 
 from leakmeter.errors import Inconclusive, UsageError
-from leakmeter.evaluation.crossing import Curve, crossing
-from leakmeter.evaluation.intervals import Interval, mean_interval
+from leakmeter.evaluation.crossing import Curve, crossing, rising
+from leakmeter.evaluation.intervals import Interval, median_interval
 
 
 class Cheaper(BaseModel):
-    """`times`: the geometric mean over seeds of queries(plain) / queries(explained) at the same `level`."""
+    """`times`: the median over pairs of runs of queries(plain) / queries(explained) at the same `level`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     times: float
     interval: Interval
+    """Of the median; it knows that a cost lies between two points of a curve. Few pairs give less than 95 %."""
     level: float
     """The quality at which both were compared."""
     at_least: bool
@@ -28,11 +29,11 @@ class Cheaper(BaseModel):
     def line(self, explanation: str = "gradients", plain: str = "probabilities") -> str:
         """The sentence of the report."""
         bound = "at least " if self.at_least else ""
-        ends = f"{self.interval.low:.3g} to {self.interval.high:.3g}"
+        pairs = f"{self.interval.n} pairs of runs" if self.interval.n > 1 else "one pair of runs"
+        sure = f", {self.interval.confidence:.0%} interval" if self.interval.n > 1 else ", between"
         return (
             f"showing {explanation} makes the copy {bound}{self.times:.3g}× cheaper than showing {plain} "
-            f"({self.interval.confidence:.0%} interval {ends}, {self.interval.method}, n={self.interval.n}; "
-            f"compared at {self.level:.1%})"
+            f"({pairs}{sure} {self.interval.low:.3g} to {self.interval.high:.3g}; compared at {self.level:.1%})"
         )
 
 
@@ -50,26 +51,27 @@ def cheaper(plain: Sequence[Curve], explained: Sequence[Curve], level: float | N
             f"got {len(explained)} and {len(plain)}"
         )
     if level is None:
-        level = min(max(value for _, value in curve) for curve in [*plain, *explained])
-    logs = [log(queries_to(level, a) / queries_to(level, b)) for a, b in zip(plain, explained, strict=True)]
-    spread = mean_interval(logs)
+        level = min(rising(curve)[-1][1] for curve in [*plain, *explained])
+    pairs = [(queries_to(level, a), queries_to(level, b)) for a, b in zip(plain, explained, strict=True)]
+    if all(a[0] == b[0] == 1 for a, b in pairs):
+        raise Inconclusive(f"expected curves that start below {level:.1%}, got none; put a point at fewer queries")
     return Cheaper(
-        times=exp(fmean(logs)),
-        interval=spread.model_copy(
-            update={
-                "low": exp(spread.low),
-                "high": exp(spread.high),
-                "method": f"{spread.method}, on the logarithm",
-            }
-        ),
+        times=median(sqrt(a[0] * a[1]) / _most(b) for a, b in pairs),
+        interval=median_interval([a[0] / b[1] for a, b in pairs], [a[1] / b[0] for a, b in pairs]),
         level=level,
-        at_least=any(curve[0][1] >= level for curve in explained),
+        at_least=any(b[0] == 1 < b[1] for _, b in pairs),
     )
 
 
-def queries_to(level: float, curve: Curve) -> float:
-    """Queries until the curve first reaches `level`; an error if it never does."""
+def queries_to(level: float, curve: Curve) -> tuple[int, int]:
+    """The fewest and the most queries until the curve reaches `level`; an error if it never does."""
     found = crossing(curve, level)
     if found is None:
-        raise Inconclusive(f"expected a curve that reaches {level:.1%}, got one that ends at {curve[-1][1]:.1%}")
+        best = rising(curve)[-1][1]
+        raise Inconclusive(f"expected a curve that reaches {level:.1%}, got one that reaches {best:.1%}")
     return found
+
+
+def _most(cost: tuple[int, int]) -> float:
+    """The middle of a cost, over the logarithm; where nothing was tried below it, all of it."""
+    return float(cost[1]) if cost[0] == 1 else sqrt(cost[0] * cost[1])

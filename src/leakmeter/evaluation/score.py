@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from leakmeter.data.dataset import Dataset
 from leakmeter.errors import Inconclusive, UsageError
-from leakmeter.evaluation.intervals import Interval, wilson
+from leakmeter.evaluation.by_class import ByClass, by_class
+from leakmeter.evaluation.intervals import Interval, exact
 from leakmeter.files import write_atomic
 from leakmeter.oracle.answer import Answer, to_labels
 from leakmeter.oracle.oracle import Oracle
@@ -33,6 +34,7 @@ class Score(BaseModel):
     fidelity: float
     """How often the copy and the victim name the same class."""
     fidelity_interval: Interval
+    """Of this copy, on the population the inputs were drawn from; what another seed would give it does not say."""
     accuracy: float | None
     """How often the copy is right."""
     accuracy_interval: Interval | None
@@ -41,6 +43,18 @@ class Score(BaseModel):
     """Mean KL(victim || copy) in nats."""
     max_error: float | None
     """Largest difference of one output: of logits where the victim gives logits, else of probabilities."""
+    by_class: ByClass | None = None
+    """The same class by class, and what a copy that ignores its input would get; None: measured before there was it."""
+
+
+class ClassScore(BaseModel):
+    """How a copy agrees with the victim on the inputs to which the victim gives one class."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    n: int
+    same: int
+    """On how many of them the copy names the same class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +79,23 @@ class Reference:
         return Score(
             n=n,
             fidelity=same / n,
-            fidelity_interval=wilson(same, n),
+            fidelity_interval=exact(same, n),
             accuracy=None if right is None else right / n,
-            accuracy_interval=None if right is None else wilson(right, n),
+            accuracy_interval=None if right is None else exact(right, n),
             victim_accuracy=None if self.y is None else int((truth == self.y).sum()) / n,
             kl=self._kl(logits),
             max_error=self._max_error(logits),
+            by_class=by_class(labels, truth, self.y),
         )
+
+    def by_class(self, substitute: nn.Module) -> list[ClassScore]:
+        """The copy's agreement class by class, in their order."""
+        truth, classes = self.answer.labels, max(self.answer.classes, 2)
+        same = to_labels(predict(substitute, self.x)) == truth
+        counts = zip(
+            truth.bincount(minlength=classes).tolist(), truth[same].bincount(minlength=classes).tolist(), strict=True
+        )
+        return [ClassScore(n=n, same=agreed) for n, agreed in counts]
 
     def save(self, path: Path) -> None:
         """Keeps the victim's answers; the inputs stay where they came from."""

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 
 from leakmeter.errors import Inconclusive, UsageError
-from leakmeter.evaluation.intervals import Interval, wilson
+from leakmeter.evaluation.intervals import Interval, exact
 from leakmeter.evaluation.score import predict
 from leakmeter.evasion.base import Evasion, evade
 from leakmeter.evasion.goal import Goal, Target, aim
@@ -130,7 +130,7 @@ def measure_transfer(
 def _rate(oracle: Oracle, goal: Goal, examples: Tensor) -> FlipRate:
     flipped = goal.reached(oracle.judge(oracle.spec.clamp(examples)).labels.to(goal.classes.device))
     k, n = int(flipped.sum()), len(flipped)
-    return FlipRate(value=k / n, n=n, interval=wilson(k, n))
+    return FlipRate(value=k / n, n=n, interval=exact(k, n))
 
 
 def _noise(oracle: Oracle, x: Tensor, found: Evasion, seed: int) -> Tensor:

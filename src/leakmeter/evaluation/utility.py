@@ -7,7 +7,7 @@ import torch.nn.functional as F  # noqa: N812
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from leakmeter.evaluation.intervals import Interval, wilson
+from leakmeter.evaluation.intervals import Interval, exact
 from leakmeter.evaluation.score import Reference
 from leakmeter.oracle.answer import Answer
 
@@ -45,7 +45,7 @@ def utility(truth: Reference, served: Answer) -> Utility:
         n=n,
         accuracy_loss=loss,
         agreement=same / n,
-        agreement_interval=wilson(same, n),
+        agreement_interval=exact(same, n),
         distortion=None if logs is None or shown is None else float((shown - logs.exp()).abs().sum(1).mean() / 2),
         kl=None if logs is None or shown is None else _kl(shown, logs),
     )

@@ -81,6 +81,8 @@ class Attack(BaseModel, ABC):
     """A black-box extraction: fields are hyper-parameters, `extract` calls `check` and `run` and measures the copy."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    reads_explanations: ClassVar[bool] = False
+    """Whether it makes something of explanations; only such an attack can say what showing them gives away."""
 
     certified: ClassVar[bool] = False
     """Whether its copies set out to be exact, so that a certificate is measured for them."""
@@ -171,7 +173,7 @@ def extract(
     attack = make_attack(name, options)
     attack.check(oracle.spec, oracle.view)
     judge = test if test is None or isinstance(test, Reference) else reference(oracle, test)
-    ends = _stops(stops, oracle.remaining)
+    ends = _stops(stops, oracle)
     job = AttackJob(seed, torch.device(device), progress, ends, checkpoints=checkpoints, _reference=judge)
     start = time.perf_counter()
     substitute, findings = attack.run(oracle, job)
@@ -213,11 +215,13 @@ def make_student(name: str, spec: VictimSpec, seed: int) -> nn.Module:
     return made
 
 
-def _stops(stops: Sequence[int], left: int | None) -> tuple[int, ...]:
+def _stops(stops: Sequence[int], oracle: Oracle) -> tuple[int, ...]:
+    """Where the curve has points. Rows that were lost shorten a resumed attack; its stops stay what they were."""
+    left = oracle.remaining
     if left == 0:
         raise UsageError("expected a budget with queries left, got none; give the oracle a larger one")
-    bad = [stop for stop in stops if stop < 1 or (left is not None and stop > left)]
+    whole = None if left is None else left + oracle.lost
+    bad = [stop for stop in stops if stop < 1 or (whole is not None and stop > whole)]
     if bad:
-        raise UsageError(f"expected stops between 1 and the {left or 'unlimited'} queries left, got {bad[0]}")
-    ends = {*stops} if left is None else {*stops, left}
-    return tuple(sorted(ends))
+        raise UsageError(f"expected stops between 1 and the {whole or 'unlimited'} queries left, got {bad[0]}")
+    return tuple(sorted({*stops} if whole is None else {*stops, whole}))

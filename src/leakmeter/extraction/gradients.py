@@ -40,6 +40,7 @@ _ROUNDING = 10  # steps of rounding a probability must be worth before anything 
 class Gradients(PoolAttack):
     """Queries a pool through a view with `+gradient` or `+smoothgrad` and matches values and gradients."""
 
+    reads_explanations: ClassVar[bool] = True
     single_score: ClassVar[bool] = True
     lam: float = Field(default=0.1, ge=0)
     """λ: what the answers weigh beside the gradients."""

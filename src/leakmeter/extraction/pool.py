@@ -18,9 +18,7 @@ from leakmeter.data.dataset import adapt
 from leakmeter.errors import BudgetExhausted
 from leakmeter.extraction.base import Attack, AttackJob, student_name
 from leakmeter.extraction.findings import Findings, class_counts, class_entropy
-from leakmeter.extraction.makers import draw
-from leakmeter.extraction.makers.tabular import tabular
-from leakmeter.extraction.procedural import COLOUR, GREY
+from leakmeter.extraction.procedural import Procedural
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
@@ -75,7 +73,7 @@ class PoolAttack(Attack):
         if isinstance(self.pool, Tensor):
             return self.pool
         if self.pool in (GAUSSIAN, PROCEDURAL):
-            make = gaussian if self.pool == GAUSSIAN else procedural
+            make = gaussian if self.pool == GAUSSIAN else Procedural().draw
             return make(job.stops[-1] if job.stops else _ENOUGH, spec, draws)
         data = adapt(load(self.pool, "train", self.data_dir), spec.input_shape, first_classes=self.first_classes)
         x = data.x[torch.randperm(len(data), generator=draws)]
@@ -88,15 +86,6 @@ def gaussian(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
     if spec.low is None or spec.high is None:
         return spec.clamp(noise)
     return spec.clamp((spec.low + spec.high) / 2 + noise * (spec.high - spec.low) / 4)
-
-
-def procedural(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
-    """The pictures the attack `procedural` asks blindly, or rows of a table where the input is no picture."""
-    if len(spec.input_shape) != 3:
-        rows = tabular(n, spec.low, spec.high, spec.features, generator)
-        return rows.reshape(n, *spec.input_shape)
-    makers = GREY if spec.input_shape[0] == 1 else COLOUR
-    return spec.box.from_unit(draw(makers, n, spec.input_shape, generator))
 
 
 def into_box(images: Tensor, spec: VictimSpec) -> Tensor:

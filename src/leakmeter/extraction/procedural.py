@@ -28,6 +28,7 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
 from leakmeter.seeds import derive, stream
 from leakmeter.training.loop import Batch, Loss, Recipe, fit
+from leakmeter.victims.spec import VictimSpec
 
 GREY = {"strokes": 0.4, "blobs": 0.45, "silhouettes": 0.15}
 COLOUR = {"leaves": 0.7, "textures": 0.15, "blobs": 0.15}
@@ -73,6 +74,16 @@ class Procedural(Attack):
         if not job.stops:
             raise UsageError("the attack 'procedural' needs an end; give the oracle a budget")
         return _Campaign(self, oracle, job).play()
+
+    def draw(self, n: int, spec: VictimSpec, draws: torch.Generator) -> Tensor:
+        """Queries in the victim's box; where it is open, pictures of zero mean and about unit spread."""
+        if len(spec.input_shape) == 1:
+            return tabular(n, spec.low, spec.high, spec.features, draws, levels=self.levels, onehot=self.onehot)
+        if len(spec.input_shape) != 3:
+            return spec.sample(n, draws).float()
+        channels, height, width = spec.input_shape
+        makers = self.makers or (GREY if channels == 1 else COLOUR)
+        return spec.box.from_unit(draw(makers, n, (channels, height, width), draws))
 
 
 class _Campaign:
@@ -129,16 +140,7 @@ class _Campaign:
         return candidates[fairest(likely.indices[:, 0], -likely.values.diff(dim=1)[:, 0], answered)[:n]]
 
     def _draw(self, n: int) -> Tensor:
-        """Queries in the victim's box; where it is open, pictures of zero mean and about unit spread."""
-        spec = self.oracle.spec
-        if len(spec.input_shape) == 1:
-            levels, onehot = self.attack.levels, self.attack.onehot
-            return tabular(n, spec.low, spec.high, spec.features, self.draws, levels=levels, onehot=onehot)
-        if len(spec.input_shape) != 3:
-            return spec.sample(n, self.draws).float()
-        channels, height, width = spec.input_shape
-        makers = self.attack.makers or (GREY if channels == 1 else COLOUR)
-        return spec.box.from_unit(draw(makers, n, (channels, height, width), self.draws))
+        return self.attack.draw(n, self.oracle.spec, self.draws)
 
     def _copy(self, stop: int) -> nn.Module:
         """A fresh student, from everything known."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal
 
+from leakmeter.evaluation.intervals import exact
 from leakmeter.report.blocks import (
     Block,
     Callout,
@@ -56,9 +57,9 @@ class Comparison:
 def compare(before: AuditResult, after: AuditResult) -> Comparison:
     """Matches arms by attack, view and defense.
 
-    A change is called one only where the two intervals do not meet, which is stricter than a test of the difference:
-    what is called unclear may still be real. Nothing is called a change where an audit cannot be believed, or where the
-    two asked about different inputs.
+    A change is called one only where every copy made before is on the other side of every copy made after, on all
+    inputs and not only on the test inputs: what is called unclear may still be real. Nothing is called a change where
+    an audit cannot be believed, or where the two asked about different inputs.
     """
     old, new, doubts = _arms(before), _arms(after), _doubts(before, after)
     return Comparison(
@@ -171,12 +172,22 @@ def _changes(before: Arm, after: Arm, *, undecided: bool) -> list[Change]:
 
 def _fidelity_change(before: Arm, after: Arm, *, undecided: bool) -> Change:
     """At the largest number of queries both curves have: a copy that cost more is better for that alone."""
-    old, new = ({point[0]: point[1:] for point in arm.curve} for arm in (before, after))
+    old, new = ({point[0]: at for at, point in enumerate(arm.curve)} for arm in (before, after))
     common = max(old.keys() & new.keys(), default=None)
     if common is None:
         return Change("fidelity", _final(before), _final(after), "not comparable: no number of queries in common")
-    verdict = "undecided" if undecided else _FIDELITY[judge(old[common][1:], new[common][1:])]
-    return Change(f"fidelity at {common:,} queries", _rate(*old[common]), _rate(*new[common]), verdict)
+    was, now = (before, old[common]), (after, new[common])
+    verdict = "undecided" if undecided else _FIDELITY[judge(_copies(*was), _copies(*now))]
+    one, two = (_rate(arm.curve[at][1], *_copies(arm, at)) for arm, at in (was, now))
+    return Change(f"fidelity at {common:,} queries", one, two, verdict)
+
+
+def _copies(arm: Arm, at: int) -> tuple[float, float]:
+    """Where the copies made lie on all inputs; results of before there was this have only the interval over seeds."""
+    if not arm.copies:
+        return arm.curve[at][2], arm.curve[at][3]
+    ends = [exact(rate * arm.inputs, arm.inputs) for rate in arm.copies[at]]
+    return min(end.low for end in ends), max(end.high for end in ends)
 
 
 def _final(arm: Arm) -> str:
@@ -194,4 +205,6 @@ def _cost(arm: Arm, cost: CopyCost) -> str:
 
 def _span(arm: Arm, cost: CopyCost) -> tuple[float, float]:
     """Where the cost can lie: a fidelity not reached costs more than was spent, how much more is not known."""
-    return (cost.low or arm.queries, inf if cost.high is None else cost.high)
+    if cost.tries is None:
+        return (cost.low or arm.queries, inf if cost.high is None else cost.high)
+    return (cost.made_low, inf if cost.made is None else cost.made)

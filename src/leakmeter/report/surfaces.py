@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from leakmeter.report.words import surface_words
-from leakmeter.results import Arm, AuditResult
+from leakmeter.results import Arm, AuditResult, CopyCost
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Surface:
     arms: list[Arm]
     untrained: float | None
     """Mean fidelity of substitutes that learned nothing."""
+    weaker: list[Arm] = field(default_factory=list)
+    """Attackers who were shown less behind the same defense: whoever sees this can do as they did."""
 
     @property
     def name(self) -> str:
@@ -27,23 +29,27 @@ class Surface:
 
     @property
     def attackers(self) -> list[Arm]:
-        """The arms of the threat model."""
-        return [arm for arm in self.arms if not arm.control]
+        """The arms of the threat model: seeing more never reads as leaking less."""
+        return [arm for arm in self.arms if not arm.control] + self.weaker
+
+    def named(self, arm: Arm) -> str:
+        """An attacker's name, and what it throws away."""
+        return arm.label if arm.view == self.view else f"{arm.label}, using only {arm.view}"
 
     @property
     def best(self) -> Arm | None:
         """The attacker whose final copy agrees most."""
         return max(self.attackers, key=lambda arm: arm.fidelity, default=None)
 
-    def cheapest(self, fidelity: float) -> tuple[int, Arm] | None:
-        """The fewest queries after which an attacker's copy agreed that often; None: nobody got there."""
+    def cheapest(self, fidelity: float) -> tuple[CopyCost, Arm] | None:
+        """What a copy that agrees that often cost the cheapest attacker; None: nobody made one."""
         found = [
-            (cost.queries, arm)
+            (cost, arm)
             for arm in self.attackers
             for cost in arm.costs
-            if cost.fidelity == fidelity and cost.queries is not None
+            if cost.fidelity == fidelity and cost.cheapest is not None
         ]
-        return min(found, key=lambda each: each[0], default=None)
+        return min(found, key=lambda each: each[0].cheapest or 0, default=None)
 
 
 def surfaces(result: AuditResult) -> list[Surface]:
@@ -52,13 +58,34 @@ def surfaces(result: AuditResult) -> list[Surface]:
     for arm in result.verdict.arms:
         groups[arm.view, arm.defense].append(arm)
     ordered = sorted(groups.items(), key=lambda group: group[0][1] != "none")
-    return [Surface(view, defense, arms, _untrained(result, view, defense)) for (view, defense), arms in ordered]
+    return [
+        Surface(view, defense, arms, _untrained(result, view, defense), _weaker(result.verdict.arms, view, defense))
+        for (view, defense), arms in ordered
+    ]
+
+
+def contains(view: str, other: str) -> bool:
+    """Whether all that `other` shows can be read off `view`."""
+    (base, _, explained), (less, _, asked) = view.partition("+"), other.partition("+")
+    (kind, _, number), (less_kind, _, less_number) = base.partition(":"), less.partition(":")
+    if asked not in ("", explained):
+        return False
+    if less == "labels" or less == base or (kind == "logits" and less_kind in ("probs", "top")):
+        return True
+    if kind != less_kind:
+        return base == "probs" and less_kind == "top"
+    return number == "" or (number.isdigit() and less_number.isdigit() and int(less_number) <= int(number))
 
 
 def mean(values: list[float | None]) -> float | None:
     """Over what was measured; None where nothing was."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
+
+
+def _weaker(arms: list[Arm], view: str, defense: str) -> list[Arm]:
+    same = [arm for arm in arms if arm.defense == defense and not arm.control and arm.view != view]
+    return [arm for arm in same if contains(view, arm.view)]
 
 
 def _untrained(result: AuditResult, view: str, defense: str) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from leakmeter.report.blocks import Tone
-from leakmeter.results import Arm, CopyCost, Verdict
+from leakmeter.results import Arm, CopyCost, Verdict, VictimFacts
 
 _OUTCOMES = {"pass": "Policy met", "exceeded": "Policy exceeded", "undecided": "Inconclusive"}
 _TONES: dict[str, Tone] = {"pass": "good", "exceeded": "bad", "undecided": "unsure"}
@@ -77,15 +77,23 @@ def surface_words(view: str, defense: str) -> str:
 
 
 def cost_words(arm: Arm, cost: CopyCost) -> tuple[str, str]:
-    """Queries to a fidelity, and the interval over seeds; no more precision than the curve has."""
-    if cost.queries is None:
-        return f"not within {count(arm.queries)}", "" if cost.low is None else f"at best {count(cost.low)}"
-    high = f"over {count(arm.queries)}" if cost.high is None else count(cost.high)
-    if at_most(arm, cost.queries):
-        return f"at most {count(cost.queries)}", "" if cost.high == cost.queries else f"or up to {high}"
-    return count(cost.queries), f"{count(cost.low)} to {high}"
+    """Queries to a fidelity by the best try made, and by the attack on average; no closer than the curve's points."""
+    if cost.tries is None:  # measured before costs were bracketed
+        return (f"not within {count(arm.queries)}" if cost.queries is None else f"about {count(cost.queries)}"), ""
+    tries = f"{cost.tries.reached} of {cost.tries.made} tries"
+    if cost.made is None:
+        return f"not within {count(arm.queries)}", tries
+    return f"{count(cost.made_low)} to {count(cost.made)}" if cost.made_low < cost.made else count(cost.made), tries
 
 
-def at_most(arm: Arm, queries: int) -> bool:
-    """Whether the curve begins there already: fewer queries may do."""
-    return queries <= arm.curve[0][0]
+def class_name(victim: VictimFacts, number: int) -> str:
+    """A class's own name where the owner gave one."""
+    return victim.class_names[number] if number < len(victim.class_names) else f"class {number}"
+
+
+def copies_words(arm: Arm) -> str:
+    """The copies made, and what the attack reaches on average with all seeds and inputs."""
+    ends = span(arm.fidelity_interval.low, arm.fidelity_interval.high)
+    if not arm.copies or arm.seeds == 1:
+        return ends
+    return f"{percent(min(arm.copies[-1]))} to {percent(max(arm.copies[-1]))} in {arm.seeds} tries; all seeds {ends}"

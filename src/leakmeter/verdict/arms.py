@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from statistics import fmean
+from typing import Any
 
-from leakmeter.evaluation.crossing import crossing
-from leakmeter.evaluation.intervals import Interval, mean_interval
+from leakmeter.evaluation.by_class import ByClass
+from leakmeter.evaluation.crossing import crossing, crossing_interval
+from leakmeter.evaluation.intervals import attack_mean, exact
+from leakmeter.evaluation.score import Score
+from leakmeter.evaluation.tries import first_made, share_of_tries
 from leakmeter.results import Arm, CellResult, CopyCost
+from leakmeter.verdict.findings import whole
 
 FIDELITIES = (0.8, 0.9, 0.95)
 
@@ -28,10 +33,11 @@ def arm_label(cell: CellResult) -> str:
 
 
 def _arm(label: str, cells: list[CellResult]) -> Arm:
-    first, finals = cells[0], [cell.final for cell in cells]
-    curve = [(queries, *_at(cells, queries)) for queries in _stops(cells)]
-    scores = [final.score for final in finals if final is not None and final.score is not None]
-    accuracies = [score.accuracy for score in scores if score.accuracy is not None]
+    first, inputs = cells[0], min(score.n for cell in cells for score in _scores(cell))
+    held = {queries: [_held(cell, queries) for cell in cells] for queries in _stops(cells)}
+    curve = {queries: _known(rates) for queries, rates in held.items() if None not in rates}
+    copies = list(curve.values())[-1]
+    accuracies = [score.accuracy for cell in cells for score in _scores(cell)[-1:] if score.accuracy is not None]
     return Arm(
         attack=first.attack,
         label=label,
@@ -39,45 +45,69 @@ def _arm(label: str, cells: list[CellResult]) -> Arm:
         defense=first.defense,
         control=first.control,
         seeds=len(cells),
-        queries=max(final.queries for final in finals if final is not None),
-        fidelity=fmean(score.fidelity for score in scores),
-        fidelity_interval=_interval(cells, curve[-1][0]),
+        queries=max(curve),
+        fidelity=fmean(copies),
+        fidelity_interval=attack_mean(copies, inputs),
+        copies=list(curve.values()),
+        copies_interval=exact(fmean(copies) * inputs, inputs),
+        inputs=inputs,
         accuracy=fmean(accuracies) if accuracies else None,
-        curve=curve,
-        costs=[_cost(curve, fidelity) for fidelity in FIDELITIES],
+        **_by_class([score.by_class for cell in cells for score in _scores(cell)[-1:]]),
+        whole=any(whole(cell) for cell in cells),
+        curve=[(queries, *_point(rates, inputs)) for queries, rates in curve.items()],
+        costs=[_cost(held, curve, inputs, fidelity) for fidelity in FIDELITIES],
     )
+
+
+def _by_class(found: list[ByClass | None]) -> dict[str, Any]:
+    """What stands beside the fidelity."""
+    known = [each for each in found if each is not None]
+    if not known:
+        return {}
+    return {
+        "constant": known[0].constant,
+        "majority": known[0].majority,
+        "balanced": fmean(each.balanced for each in known),
+        "worst": fmean(each.worst for each in known),
+        "unnamed": min(each.unnamed for each in known),
+    }
 
 
 def _stops(cells: list[CellResult]) -> list[int]:
-    """Query counts every seed has a point at."""
-    common = set.intersection(*({point.queries for point in cell.curve} for cell in cells))
-    return sorted(common) or sorted({cells[0].curve[-1].queries})
+    """Query counts at which some seed has a point."""
+    return sorted({point.queries for cell in cells for point in cell.curve if point.score is not None})
 
 
-def _interval(cells: list[CellResult], queries: int) -> Interval:
-    """Over seeds where there are several, else over the test inputs of the one."""
-    scores = [point.score for cell in cells for point in cell.curve if point.queries == queries and point.score]
-    if len(scores) == 1:
-        return scores[0].fidelity_interval
-    over = mean_interval([score.fidelity for score in scores])
-    return over.model_copy(update={"low": max(0.0, over.low), "high": min(1.0, over.high)})
+def _scores(cell: CellResult) -> list[Score]:
+    return [point.score for point in cell.curve if point.score is not None]
 
 
-def _at(cells: list[CellResult], queries: int) -> tuple[float, float, float]:
-    values = [p.score.fidelity for cell in cells for p in cell.curve if p.queries == queries and p.score]
-    interval = _interval(cells, queries)
-    return fmean(values), interval.low, interval.high
+def _held(cell: CellResult, queries: int) -> float | None:
+    """How good the copy is that the thief holds after so many queries; None: there is none yet."""
+    held = [point.score.fidelity for point in cell.curve if point.score is not None and point.queries <= queries]
+    return held[-1] if held else None
 
 
-def _cost(curve: list[tuple[int, float, float, float]], fidelity: float) -> CopyCost:
-    means, lows, highs = ([(point[0], point[k]) for point in curve] for k in (1, 2, 3))
+def _known(rates: list[float | None]) -> list[float]:
+    return [rate or 0.0 for rate in rates]
+
+
+def _point(rates: list[float], inputs: int) -> tuple[float, float, float]:
+    interval = attack_mean(rates, inputs)
+    return fmean(rates), interval.low, interval.high
+
+
+def _cost(held: dict[int, list[float | None]], curve: dict[int, list[float]], inputs: int, fidelity: float) -> CopyCost:
+    points = {queries: _point(rates, inputs) for queries, rates in curve.items()}
+    reached = crossing([(queries, point[0]) for queries, point in points.items()], fidelity)
+    low, high = crossing_interval([(queries, *point[1:]) for queries, point in points.items()], fidelity)
+    made_low, made = first_made({queries: _known(rates) for queries, rates in held.items()}, inputs, fidelity)
     return CopyCost(
         fidelity=fidelity,
-        queries=_whole(crossing(means, fidelity)),
-        low=_whole(crossing(highs, fidelity)),
-        high=_whole(crossing(lows, fidelity)),
+        queries=None if reached is None else reached[1],
+        low=low,
+        high=high,
+        made=made,
+        made_low=made_low,
+        tries=share_of_tries(list(curve.values())[-1], inputs, fidelity),
     )
-
-
-def _whole(queries: float | None) -> int | None:
-    return None if queries is None else round(queries)

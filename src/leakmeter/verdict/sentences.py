@@ -9,7 +9,9 @@ from leakmeter.errors import LeakmeterError
 from leakmeter.evaluation.cheaper import cheaper
 from leakmeter.evaluation.transfer import Transfer
 from leakmeter.plan import Plan
-from leakmeter.results import Arm, CellResult
+from leakmeter.results import Arm, CellResult, CopyCost
+from leakmeter.verdict.arms import arm_label
+from leakmeter.verdict.findings import explained, whole
 
 GOOD = 0.9  # the fidelity of a copy worth stealing
 RATE = 1000  # queries a day, where the plan states no limit
@@ -17,7 +19,7 @@ MONTH = 30
 
 
 def headline(arms: list[Arm], cells: list[CellResult]) -> str:
-    """The answer in one sentence; an exact copy before all others."""
+    """The answer in one sentence; an exact copy before all others, else the best that a thief got."""
     if (exact := _cheapest_exact(cells)) is not None:
         return (
             f"The model was copied exactly from {_asked(exact):,} queries "
@@ -26,10 +28,13 @@ def headline(arms: list[Arm], cells: list[CellResult]) -> str:
     attackers = [arm for arm in arms if not arm.control and arm.defense == "none"] or _attackers(arms)
     if not attackers:
         return "No attack was measured."
-    best = max(attackers, key=lambda arm: arm.fidelity)
+    best = max(attackers, key=_best_copy)
+    tries = f"the best of {best.seeds} tries, {best.fidelity:.1%} on average" if best.seeds > 1 else "one try"
+    trivial = "" if best.constant is None else f"; always naming one class would agree on {best.constant:.1%}"
     return (
-        f"An outsider with {best.queries:,} queries gets a copy that agrees with the model on "
-        f"{best.fidelity:.1%} of inputs ({best.label}, seeing {best.view}{_behind(best.defense)})."
+        f"An outsider with {best.queries:,} quer{'y' if best.queries == 1 else 'ies'} gets a copy that agrees with the "
+        f"model on {_best_copy(best):.1%} of inputs ({best.label}, seeing {best.view}{_behind(best.defense)}; "
+        f"{tries}{trivial})."
     )
 
 
@@ -38,6 +43,7 @@ def sentences(plan: Plan, arms: list[Arm], cells: list[CellResult]) -> list[str]
     return [
         *_exactness(plan, cells),
         *_costs(arms),
+        *_classes(arms),
         *_rates(arms, plan.queries_per_day),
         *_transfer(cells),
         *_explanations(cells),
@@ -48,9 +54,14 @@ def _attackers(arms: list[Arm]) -> list[Arm]:
     return [arm for arm in arms if not arm.control]
 
 
+def _best_copy(arm: Arm) -> float:
+    """The best of the final copies; results of before they were kept have only the mean."""
+    return max(arm.copies[-1]) if arm.copies else arm.fidelity
+
+
 def _cheapest_exact(cells: list[CellResult]) -> CellResult | None:
     """Of the cells that ended with the model itself, an undefended one first, the one that asked least."""
-    exact = [cell for cell in cells if not cell.control and cell.findings is not None and cell.findings.exact]
+    exact = [cell for cell in cells if not cell.control and whole(cell)]
     return min(exact, key=lambda cell: (cell.defense != "none", _asked(cell)), default=None)
 
 
@@ -79,79 +90,115 @@ def _costs(arms: list[Arm]) -> list[str]:
     surfaces: dict[tuple[str, str], list[Arm]] = defaultdict(list)
     for arm in _attackers(arms):
         surfaces[arm.view, arm.defense].append(arm)
-    lines = []
-    for (view, defense), group in surfaces.items():
-        found = _cheapest(group)
-        shown = f"Showing {view}{_behind(defense)}"
-        if found is None:
-            most = max(arm.queries for arm in group)
-            lines.append(f"{shown}, no attack made a {GOOD:.0%} copy within {most:,} queries.")
-        else:
-            queries, arm = found
-            about = "at most" if queries <= arm.curve[0][0] else "about"
-            lines.append(f"{shown}, a {GOOD:.0%} copy costs {about} {queries:,} queries ({arm.label}).")
-    return lines
+    return [
+        f"Showing {view}{_behind(defense)}, {_cost_of_good_copy(group)}" for (view, defense), group in surfaces.items()
+    ]
 
 
-def _cheapest(arms: list[Arm]) -> tuple[int, Arm] | None:
-    costs = [(cost.queries, arm) for arm in arms for cost in arm.costs if cost.fidelity == GOOD and cost.queries]
-    return min(costs, key=lambda cost: cost[0], default=None)
+def _cost_of_good_copy(group: list[Arm]) -> str:
+    found = _cheapest(group)
+    if found is not None:
+        cost, arm = found
+        fewer = f", more than {cost.made_low - 1:,}" if 1 < cost.made_low < (cost.made or 0) else ""
+        queries = f"at most {cost.made:,} quer{'y' if cost.made == 1 else 'ies'}{fewer}"
+        return f"a {GOOD:.0%} copy costs {queries} ({arm.label}: {_tries(cost)})."
+    near = max(group, key=_best_copy)
+    if _best_copy(near) >= GOOD:
+        return (
+            f"{near.label} made a copy that measures {_best_copy(near):.1%}, which {near.inputs:,} test inputs cannot "
+            f"tell from less than {GOOD:.0%}."
+        )
+    most, tries = max(arm.queries for arm in group), sum(arm.seeds for arm in group)
+    return f"no attack made a {GOOD:.0%} copy within {most:,} queries in {tries} tries."
+
+
+def _tries(cost: CopyCost) -> str:
+    return "" if cost.tries is None else cost.tries.words()
+
+
+def _cheapest(arms: list[Arm]) -> tuple[CopyCost, Arm] | None:
+    costs = [(cost, arm) for arm in arms for cost in arm.costs if cost.fidelity == GOOD and cost.made is not None]
+    return min(costs, key=lambda found: found[0].made or 0, default=None)
+
+
+def _classes(arms: list[Arm]) -> list[str]:
+    """What a fidelity hides: the strongest copies class by class, where that is another story."""
+    attackers = [arm for arm in _attackers(arms) if arm.constant is not None]
+    if not attackers:
+        return []
+    best = max(attackers, key=_best_copy)
+    if best.constant == 1:
+        return ["The model names the same class on every test input: a copy of that costs no more than one query."]
+    if not best.unnamed and best.fidelity > (best.constant or 0):
+        return []
+    missed = f", and never name {_count(best.unnamed, 'class', 'classes')} that the model names" if best.unnamed else ""
+    return [
+        f"With every class counted once, the copies of {best.label} agree on {best.balanced:.1%}, in the class they "
+        f"know least on {best.worst:.1%}{missed}; always naming one class agrees on {best.constant:.1%} of inputs."
+    ]
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def _rates(arms: list[Arm], per_day: int | None) -> list[str]:
+    """Days at the most queries the copy may cost; the limit at the fewest."""
     found = _cheapest(_attackers(arms))
     if found is None:
         return []
-    queries, rate = found[0], per_day or RATE
-    days = max(1, round(queries / rate))
+    cost, rate = found[0], per_day or RATE
+    days = max(1, round((cost.made or 0) / rate))
     return [
-        f"At {rate:,} queries a day a {GOOD:.0%} copy takes about {days} day{'s' if days > 1 else ''}; to make it cost "
-        f"a month, allow at most {max(1, queries // MONTH):,} queries a day to one client."
+        f"At {rate:,} queries a day a {GOOD:.0%} copy takes {days} day{'s' if days > 1 else ''} at most; to make it "
+        f"cost a month, allow at most {max(1, cost.made_low // MONTH):,} queries a day to one client."
     ]
 
 
 def _transfer(cells: list[CellResult]) -> list[str]:
     """The strongest thief, beside noise of the same size and the white box."""
-    groups: dict[tuple[str, str], list[Transfer]] = defaultdict(list)
+    groups: dict[tuple[str, str, str], list[Transfer]] = defaultdict(list)
     for cell in cells:
         if cell.transfer is not None and not cell.control:
-            groups[cell.attack, cell.view].append(cell.transfer)
+            groups[arm_label(cell), cell.view, cell.defense].append(cell.transfer)
     if not groups:
         return []
-    (attack, view), found = max(groups.items(), key=lambda group: fmean(each.copy_rate.value for each in group[1]))
+    (label, view, defense), found = max(groups.items(), key=lambda arm: fmean(each.copy_rate.value for each in arm[1]))
     white = [each.white_box_rate.value for each in found if each.white_box_rate is not None]
     against = f"against {fmean(each.noise_rate.value for each in found):.1%} for random noise"
     distance = "" if found[0].eps is None else f" at {found[0].norm} {found[0].eps:.3g}"
     return [
-        f"With such a copy ({attack}, seeing {view}), {fmean(each.copy_rate.value for each in found):.1%} of correct "
-        f"inputs can be flipped{distance} ({found[0].attack}), {against}"
-        + (f" and {fmean(white):.1%} white-box." if white else ".")
+        f"With such a copy ({label}, seeing {view}{_behind(defense)}), "
+        f"{fmean(each.copy_rate.value for each in found):.1%} of correct inputs can be flipped{distance} "
+        f"({found[0].attack}), {against}" + (f" and {fmean(white):.1%} white-box." if white else ".")
     ]
 
 
 def _explanations(cells: list[CellResult]) -> list[str]:
     """What showing explanations adds, for each view that was measured with and without."""
     lines = []
-    for view in dict.fromkeys(cell.view for cell in cells if "+" in cell.view):
-        plain = view.partition("+")[0]
-        with_them, without = _curves(cells, view), _curves(cells, plain)
-        seeds = sorted(with_them.keys() & without.keys())
-        if not seeds:
+    for view in dict.fromkeys(cell.view for cell in cells if "+" in cell.view and not cell.control):
+        plain, _, explanation = view.partition("+")
+        readers = [cell for cell in cells if cell.view == view and explained(cell) and cell.status == "done"]
+        if not readers:
+            lines.append(f"No attack that reads {explanation} was run: what showing it gives away was not measured.")
             continue
+        with_them, without = _curves(readers), _curves([cell for cell in cells if cell.view == plain])
+        seeds = sorted(with_them.keys() & without.keys())
         try:
             found = cheaper([without[seed] for seed in seeds], [with_them[seed] for seed in seeds])
         except LeakmeterError:
             continue
-        line = found.line(view.partition("+")[2], plain)
+        line = found.line(explanation, plain)
         lines.append(line[0].upper() + line[1:] + ".")
     return lines
 
 
-def _curves(cells: list[CellResult], view: str) -> dict[int, list[tuple[int, float]]]:
-    """For each seed the best undefended attack's curve under this view."""
+def _curves(cells: list[CellResult]) -> dict[int, list[tuple[int, float]]]:
+    """For each seed the best undefended attack's curve."""
     best: dict[int, CellResult] = {}
     for cell in cells:
-        if cell.view != view or cell.control or cell.defense != "none" or not cell.curve:
+        if cell.control or cell.defense != "none" or not cell.curve:
             continue
         if cell.seed not in best or _final(cell) > _final(best[cell.seed]):
             best[cell.seed] = cell

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from leakmeter.extraction.findings import COLLAPSED
 from leakmeter.results import CellResult, Check
+from leakmeter.verdict.findings import mistaken, whole
 
 FEW_POINTS = 100
 SATURATED = 0.95
@@ -53,10 +55,11 @@ def soundness(cells: list[CellResult]) -> list[Check]:
         ),
         _check(
             "copies beat the control",
-            [f"{cell.id} is no better than an untrained network" for cell in attackers if not _beats_untrained(cell)],
-            "every copy is better than an untrained network",
-            "the interval of a copy's fidelity reaches down to that of a network that learned nothing",
-            "The attack failed outright; a low fidelity then says nothing about how well the model is protected.",
+            _no_better_than_untrained(attackers),
+            "wherever the model was attacked, some copy is better than an untrained network",
+            "under some view and defense the interval of every copy reaches down to that of a network that learned "
+            "nothing",
+            "The attacks failed outright; a low fidelity then says nothing about how well the model is protected.",
         ),
         _check(
             "queries diverse",
@@ -64,6 +67,27 @@ def soundness(cells: list[CellResult]) -> list[Check]:
             "no attack collapsed onto a few classes",
             f"the classes of an attack's answers have less than {COLLAPSED:.0%} of the entropy they could have",
             "A collapsed attack is a failed one: its low fidelity is no evidence of protection.",
+        ),
+        _check(
+            "certificates true",
+            [f"{cell.id} calls a copy complete that is not" for cell in attackers if mistaken(cell)],
+            "no attack called a copy complete that is not",
+            "an attack says that it holds the whole model, and fresh points or test inputs say otherwise",
+            "The attack is wrong about this victim: what it found is a copy like any other, and may miss a part of it.",
+        ),
+        _check(
+            "copies beat a constant",
+            [f"{cell.id} is no better than naming one class" for cell in attackers if not _beats_constant(cell)],
+            "every copy is better than one that always names the same class",
+            "a copy agrees no more often than one that always names the same class, and never names some class",
+            "The victim names one class nearly always: a high fidelity then says nothing; read it class by class.",
+        ),
+        _check(
+            "transfer measured",
+            [f"{cell.id}: {cell.transfer_error}" for cell in done if cell.transfer_error],
+            "adversarial examples were tried wherever the plan asks for them",
+            "making or measuring adversarial examples on a copy ended with an error",
+            "What the thief can do with that copy is not known; the copy itself was measured all the same.",
         ),
         _check(
             "white box strongest",
@@ -91,8 +115,19 @@ def _few_points(cells: Iterable[CellResult]) -> list[str]:
 def _stopped_early(cell: CellResult) -> bool:
     """Whoever holds the whole model has no use for the rest of the budget."""
     assert cell.spending is not None
-    whole = cell.findings is not None and cell.findings.exact
-    return cell.spending.queries < cell.budget and not whole
+    return cell.spending.queries < cell.budget and not whole(cell)
+
+
+def _no_better_than_untrained(cells: list[CellResult]) -> list[str]:
+    """The surfaces on which no attack got anywhere; that one of several is weak there weakens nothing."""
+    surfaces: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for cell in cells:
+        surfaces[cell.view, cell.defense].append(_beats_untrained(cell))
+    return [
+        f"showing {view}, defense {defense}, no copy is better than an untrained network"
+        for (view, defense), beaten in surfaces.items()
+        if not any(beaten)
+    ]
 
 
 def _beats_untrained(cell: CellResult) -> bool:
@@ -105,3 +140,10 @@ def _odd(cell: CellResult) -> bool:
     if cell.transfer is None or cell.transfer.white_box_rate is None:
         return False
     return cell.transfer.copy_rate.interval.low > cell.transfer.white_box_rate.interval.high
+
+
+def _beats_constant(cell: CellResult) -> bool:
+    score = None if cell.final is None else cell.final.score
+    if score is None or score.by_class is None or score.by_class.constant == 1:
+        return True
+    return score.fidelity > score.by_class.constant or score.by_class.unnamed == 0

@@ -3,18 +3,18 @@ from leakmeter.report.sections.rate_limits import monthly, section
 
 def test_rates_follow_from_the_cheapest_attack(make_audit, tmp_path):
     result = make_audit(views=("logits",), queries_per_day=500, prices={"query": 0.01})
-    queries, label = min(
-        (cost.queries, arm.label)
+    made, fewest, label = min(
+        (cost.made, cost.made_low, arm.label)
         for arm in result.verdict.arms
         for cost in arm.costs
-        if not arm.control and cost.fidelity == 0.8 and cost.queries
+        if not arm.control and cost.fidelity == 0.8 and cost.made
     )
     table = section(result, tmp_path).blocks[0]
     row = dict(zip(table.columns, (entry.text for entry in table.rows[0].entries), strict=True))
-    assert (row["Queries"], row["Cheapest attack"], row["Copy"]) == (f"{queries:,}", label, "80%")
-    assert row["At 500 a day"] == f"{round(queries / 500)} days"
-    assert row["Price (USD)"] == f"{queries / 100:.2f}"
-    assert row["A month, at most"] == f"{queries // 30} a day"
+    assert (row["Queries"], row["Cheapest attack"], row["Copy"]) == (f"{fewest:,} to {made:,}", label, "80%")
+    assert row["At 500 a day"] == f"{round(made / 500)} day{'s' if made > 700 else ''}"
+    assert row["Price (USD)"] == f"{made / 100:.2f}"
+    assert row["A month, at most"] == f"{max(1, fewest // 30)} a day"  # it may cost no more than that
     assert monthly(7) == 1
 
 

@@ -14,6 +14,7 @@ from leakmeter.extraction.base import Attack, AttackJob
 from leakmeter.extraction.exact.asking import Asker, Pieces
 from leakmeter.extraction.exact.copy import hand_over, signed_copy
 from leakmeter.extraction.exact.line import Line
+from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.paper import PaperFailure, SearchRange, recover_s, recover_z
 from leakmeter.extraction.exact.paper_values import check_step, estimate_gradient, step_size
 from leakmeter.extraction.exact.reconstruct import Findings as Search
@@ -87,9 +88,17 @@ class _Reconstruction(Attack):
         space = "box" if not asker.unbounded else "open" if oracle.view.kind == "logits" else "saturating"
         patience = _PATIENCE[space] if self.patience is None else self.patience
         with job.progress.task("reconstructing", None):
-            found = reconstruct(asker, line, seed=job.seed, patience=patience, max_lines=self.max_lines)
+            found = reconstruct(
+                asker,
+                line,
+                seed=job.seed,
+                patience=patience,
+                max_lines=self.max_lines,
+                watch=lambda network: _observe(network, asker, oracle, job),
+            )
         job.notes["search"] = {"rounds": found.rounds, "lines": found.lines, "quiet_points": found.quiet}
         copy = hand_over(found.network, asker.contrasts).to(job.device)
+        job.observe(copy, oracle.ledger.spent())
         return copy, _findings(asker, found.network.units, _missing(found, patience))
 
     def _search(self, delta: float) -> SearchRange:
@@ -110,6 +119,8 @@ class _Reconstruction(Attack):
 
 class Exact(_Reconstruction):
     """Recovers a network of one hidden ReLU layer from values and gradients."""
+
+    reads_explanations: ClassVar[bool] = True
 
     def check(self, spec: VictimSpec, view: View) -> None:
         """Beside all outputs, their gradients."""
@@ -170,3 +181,10 @@ def _missing(found: Search, patience: int) -> str | None:
 
 def _eps(oracle: Oracle) -> float:
     return float(torch.finfo(oracle.spec.dtype).eps)
+
+
+def _observe(network: OneHidden, asker: Asker, oracle: Oracle, job: AttackJob) -> None:
+    """Puts a point on the curve once each stop is passed: the copy may be there long before the search is sure."""
+    spent, seen = oracle.ledger.spent(), job.curve[-1].queries if job.curve else 0
+    if any(seen < stop <= spent for stop in job.stops):
+        job.observe(hand_over(network, asker.contrasts).to(job.device), spent)

@@ -7,6 +7,7 @@ units of earlier lines cost nothing on later ones, and a bend taken for one unit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +21,7 @@ from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.probes import far_points, start_points
 from leakmeter.seeds import stream
 
+Watch = Callable[[OneHidden], None]
 _CANDIDATES = 8
 _HALVINGS = 24
 
@@ -43,11 +45,17 @@ class Findings:
     """A line had more bends than a network of one hidden layer can be expected to have."""
 
 
-def reconstruct(asker: Asker, line: type[Line], *, seed: int, patience: int, max_lines: int) -> Findings:
-    """Ends when `patience` far points in a row held no surprise, or after `max_lines`, or with the budget."""
+def reconstruct(
+    asker: Asker, line: type[Line], *, seed: int, patience: int, max_lines: int, watch: Watch = lambda _: None
+) -> Findings:
+    """Ends when `patience` far points in a row held no surprise, or after `max_lines`, or with the budget.
+
+    `watch` is shown the copy whenever more was asked: what is there long before the search can be sure that it is all.
+    """
     generator = stream(seed, "exact")
     start, answer = _begin(asker, generator)
     found = Findings(line.first_piece(asker, start, answer))
+    watch(found.network)
     while found.quiet < patience and found.lines < max_lines:
         # few at first: what the first lines teach explains most later points
         batch = asker.room(min(max(2, 10 * found.quiet), patience - found.quiet))
@@ -64,6 +72,7 @@ def reconstruct(asker: Asker, line: type[Line], *, seed: int, patience: int, max
         except CrowdedError:
             found.crowded = True
             break
+        watch(found.network)
     found.exhausted = found.quiet < patience and asker.room(1) == 0
     return found
 

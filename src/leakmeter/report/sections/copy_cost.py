@@ -9,7 +9,7 @@ from typing import Any
 from leakmeter.report.blocks import Block, Chart, Entry, Folded, Heading, Numeric, Paragraph, Row, Section, Table
 from leakmeter.report.charts import MOST, MUTED, End, label, name_ends, share_axis, styles
 from leakmeter.report.surfaces import Surface, surfaces
-from leakmeter.report.words import cost_words, count, percent, short, span
+from leakmeter.report.words import copies_words, cost_words, count, percent, short, span
 from leakmeter.results import Arm, AuditResult
 
 
@@ -29,7 +29,7 @@ def section(result: AuditResult, _: Path) -> Section:
 
 
 def cost_chart(shown: Surface) -> Chart:
-    """Fidelity against queries: a line an arm with its interval as a band, controls dashed."""
+    """Fidelity against queries: a line an arm with its worst and best copy as a band, controls dashed."""
     title = f"Fidelity by queries, showing {shown.name}"
     rows = [
         Row(arm.label, count(queries), percent(mean), span(low, high), control=arm.control)
@@ -50,24 +50,29 @@ def _lead(result: AuditResult) -> str:
     tested = f" ({count(result.victim.test_size)} of {result.victim.test})" if result.victim.test_size else ""
     return (
         f"Fidelity is how often the copy and the model name the same class on inputs the attacker never saw{tested}. "
-        f"Bands are 95% intervals{f' over {seeds} seeds' if seeds > 1 else ''}; dashed lines are controls, there for "
-        "comparison."
+        f"{f'Lines are means over {seeds} tries, bands reach from the worst try to the best; ' if seeds > 1 else ''}"
+        "dashed lines are controls, there for comparison. Intervals are 95% and of what the attack reaches on average "
+        "over all seeds and inputs: few seeds say little about that."
     )
 
 
 def _costs(shown: list[Surface]) -> Table:
     levels = [Numeric(f"{cost.fidelity:.0%}") for cost in shown[0].arms[0].costs]
     return Table(
-        "Mean over seeds, with the interval; “not within” means that the budget ended first",
-        ("Attack", *levels, Numeric("Final fidelity")),
+        "By the best try, between the points of its curve; “not within” means that the budget ended first",
+        ("Attack", *levels, *map(Numeric, ("Final fidelity", "Classes alike", "Worst class", "One class always"))),
         {f"showing {each.name}": [_cost_row(arm) for arm in each.arms] for each in shown},
     )
 
 
 def _cost_row(arm: Arm) -> Row:
     costs = [Entry(*cost_words(arm, cost)) for cost in arm.costs]
-    ends = span(arm.fidelity_interval.low, arm.fidelity_interval.high)
-    return Row(arm.label, *costs, Entry(percent(arm.fidelity), ends), control=arm.control)
+    return Row(arm.label, *costs, Entry(percent(arm.fidelity), copies_words(arm)), *_classes(arm), control=arm.control)
+
+
+def _classes(arm: Arm) -> tuple[str, str, str]:
+    """What stands beside a fidelity: class by class, and what ignoring the input would get."""
+    return percent(arm.balanced), percent(arm.worst), percent(arm.constant)
 
 
 def _spoken(arm: Arm) -> str:
@@ -100,7 +105,8 @@ def _curve(axes: Any, arm: Arm, color: str, marker: str) -> int | None:
     points = [point for point in arm.curve if point[0] > 0]
     if not points:
         return None
-    queries, means, lows, highs = zip(*points, strict=True)
+    queries, means, *ends = zip(*points, strict=True)
+    lows, highs = ends if not arm.copies else zip(*((min(at), max(at)) for at in _drawn_copies(arm)), strict=True)
     line = "--" if arm.control else "-"
     axes.plot(queries, means, line, color=color, marker=marker, markersize=3 if arm.control else 4)
     if len(points) > 1:
@@ -108,6 +114,10 @@ def _curve(axes: Any, arm: Arm, color: str, marker: str) -> int | None:
     else:
         axes.vlines(queries, lows, highs, color=color, linewidth=1)
     return int(queries[-1])
+
+
+def _drawn_copies(arm: Arm) -> list[list[float]]:
+    return [rates for point, rates in zip(arm.curve, arm.copies, strict=True) if point[0] > 0]
 
 
 def _query_axis(axes: Any, stops: list[int]) -> None:

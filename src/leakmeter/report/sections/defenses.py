@@ -27,6 +27,8 @@ class DefenseEffect:
     view: str
     best: Arm
     """The attacker that did best against it."""
+    attack: str
+    """What it is called, and what it throws away."""
     gain: float | None
     """How much lower the best copy is than with no defense under the same view."""
     accuracy_loss: float | None
@@ -47,7 +49,7 @@ def section(result: AuditResult, _: Path) -> Section | None:
         Row(
             each.defense,
             each.view,
-            each.best.label,
+            each.attack,
             *map(percent, (each.best.fidelity, each.gain, each.accuracy_loss, each.distortion)),
         )
         for each in effects
@@ -72,7 +74,15 @@ def defense_effects(result: AuditResult) -> list[DefenseEffect]:
             gain = None if before is None else before.fidelity - best.fidelity
             paid = utilities.get((surface.view, surface.defense), Utility())
             effects.append(
-                DefenseEffect(surface.defense, surface.view, best, gain, paid.accuracy_loss, paid.distortion)
+                DefenseEffect(
+                    surface.defense,
+                    surface.view,
+                    best,
+                    surface.named(best),
+                    gain,
+                    paid.accuracy_loss,
+                    paid.distortion,
+                )
             )
     return effects
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from leakmeter.report.blocks import Numeric, Paragraph, Row, Section, Table
 from leakmeter.report.surfaces import surfaces
-from leakmeter.report.words import at_most, count, days
+from leakmeter.report.words import cost_words, count, days
 from leakmeter.results import AuditResult
 from leakmeter.verdict.arms import FIDELITIES
 from leakmeter.verdict.sentences import MONTH, RATE
@@ -37,7 +37,7 @@ def per_day(result: AuditResult) -> int:
 
 
 def monthly(queries: int) -> int:
-    """The most queries a day that make a copy of so many queries take a month."""
+    """The most queries a day that make a copy of so many queries take a month; given the fewest it may cost."""
     return max(1, queries // MONTH)
 
 
@@ -48,13 +48,13 @@ def _rows(result: AuditResult) -> Iterator[Row]:
         for fidelity in FIDELITIES:
             found = surface.cheapest(fidelity)
             if found is not None:
-                queries, arm = found
+                (cost, arm), queries = found, found[0].cheapest or 0
                 yield Row(
                     surface.name,
                     f"{fidelity:.0%}",
-                    arm.label,
-                    f"{'≤ ' if at_most(arm, queries) else ''}{count(queries)}",
+                    surface.named(arm),
+                    cost_words(arm, cost)[0],
                     *([f"{prices['query'] * queries:,.2f}"] if prices else []),
                     days(queries / per_day(result)),
-                    f"{count(monthly(queries))} a day",
+                    f"{count(monthly(cost.made_low if cost.tries else queries))} a day",
                 )

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from leakmeter.evaluation.intervals import Interval, mean_interval
+from leakmeter.evaluation.intervals import Interval, attack_mean
 from leakmeter.evaluation.transfer import Transfer
 from leakmeter.report.blocks import Entry, Numeric, Row, Section, Table
 from leakmeter.report.surfaces import mean
@@ -32,11 +32,9 @@ class ArmTransfer:
 
     @property
     def interval(self) -> Interval:
-        """Of the copy's rate: over seeds, or over inputs where there is one seed."""
-        if len(self.found) == 1:
-            return self.found[0].copy_rate.interval
-        over = mean_interval([each.copy_rate.value for each in self.found])
-        return over.model_copy(update={"low": max(0.0, over.low), "high": min(1.0, over.high)})
+        """Of what the attack reaches on average, over all seeds and inputs: wide where there are few seeds."""
+        rates = [each.copy_rate for each in self.found]
+        return attack_mean([rate.value for rate in rates], min(rate.n for rate in rates))
 
 
 def section(result: AuditResult, _: Path) -> Section | None:

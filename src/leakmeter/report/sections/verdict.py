@@ -18,7 +18,7 @@ from leakmeter.report.blocks import (
     Strong,
     Table,
 )
-from leakmeter.report.words import at_most, count, many, outcome_words, percent, span, tone
+from leakmeter.report.words import copies_words, count, many, outcome_words, percent, tone
 from leakmeter.results import AuditResult, Verdict
 from leakmeter.verdict.sentences import GOOD
 
@@ -41,14 +41,14 @@ def _figures(result: AuditResult) -> list[Block]:
     attackers = [arm for arm in result.verdict.arms if not arm.control]
     if not attackers:
         return []
-    best = max(attackers, key=lambda arm: arm.fidelity)
-    ends = span(best.fidelity_interval.low, best.fidelity_interval.high)
+    best = max(attackers, key=lambda arm: max(arm.copies[-1]) if arm.copies else arm.fidelity)
+    top = max(best.copies[-1]) if best.copies else best.fidelity
     asked = sum(cell.spending.queries for cell in result.cells if cell.spending)
     runs = f"{many(len(result.cells), 'run')} of {many(len(result.verdict.arms), 'arm')}"
     return [
         Figures(
             [
-                (percent(best.fidelity), "agreement of the best copy", f"{best.label}, seeing {best.view}; {ends}"),
+                (percent(top), "agreement of the best copy", f"{best.label}, seeing {best.view}; {copies_words(best)}"),
                 _good_copy(result),
                 (count(asked), "queries asked in all", runs),
             ]
@@ -58,14 +58,14 @@ def _figures(result: AuditResult) -> list[Block]:
 
 def _good_copy(result: AuditResult) -> tuple[str, str, str]:
     attackers = [arm for arm in result.verdict.arms if not arm.control]
-    costs = [(cost.queries, arm) for arm in attackers for cost in arm.costs if cost.fidelity == GOOD]
+    costs = [(cost.cheapest, arm) for arm in attackers for cost in arm.costs if cost.fidelity == GOOD]
     reached = [(queries, arm) for queries, arm in costs if queries is not None]
     what = f"queries to a {GOOD:.0%} copy"
     if not reached:
         most = max(arm.queries for arm in attackers)
         return f"> {count(most)}", what, "no attack got there within its budget"
     queries, arm = min(reached, key=lambda each: each[0])
-    return f"{'≤ ' if at_most(arm, queries) else ''}{count(queries)}", what, f"{arm.label}, seeing {arm.view}"
+    return f"≤ {count(queries)}", what, f"{arm.label}, seeing {arm.view}"
 
 
 def _warnings(result: AuditResult) -> list[Block]:

@@ -88,19 +88,20 @@ def worth(arm: str = GRADIENTS) -> Measure:
         parts = []
         for index, (n, _) in enumerate(explained[0]):
             pairs = [_reached(curve[index][1], other) for curve, other in zip(explained, plain, strict=True)]
-            bound = "more than " if any(beyond for _, beyond in pairs) else ""
-            parts.append(f"{bound}{exp(fmean(log(queries / n) for queries, _ in pairs)):,.3g}× at {n:,}")
+            bound = "more than " if any(beyond for *_, beyond in pairs) else ""
+            fewest, most = (exp(fmean(log(pair[end] / n) for pair in pairs)) for end in (0, 1))
+            parts.append(f"{bound}{fewest:,.3g} to {most:,.3g}× at {n:,}")
         return f"{'; '.join(parts)} queries, each at the accuracy they reach (geometric mean over {len(plain)} seeds)"
 
     return measure
 
 
-def _reached(level: float, curve: Curve) -> tuple[float, bool]:
-    """Queries to the level, or all that were tried and True where they were not enough."""
+def _reached(level: float, curve: Curve) -> tuple[int, int, bool]:
+    """The fewest and the most queries to the level, or all that were tried and True where they were not enough."""
     try:
-        return queries_to(level, curve), False
+        return *queries_to(level, curve), False
     except Inconclusive:
-        return float(curve[-1][0]), True
+        return curve[-1][0], curve[-1][0], True
 
 
 def queries_for(arm: str, level: float) -> Measure:
@@ -108,7 +109,7 @@ def queries_for(arm: str, level: float) -> Measure:
 
     def measure(measured: Measured) -> str:
         reached = [_reached(level, curve) for curve in measured.curves(arm)]
-        counts = [f"{'more than ' * beyond}{queries:,.0f}" for queries, beyond in reached]
+        counts = [f"more than {most:,}" if beyond else f"{fewest:,} to {most:,}" for fewest, most, beyond in reached]
         return f"{' / '.join(counts)} queries for {level:.0%}, {arm} (one number a seed)" if counts else "not run"
 
     return measure

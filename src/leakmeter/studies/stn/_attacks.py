@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.certificates.sampling import Sampling, collect
-from leakmeter.evaluation.intervals import wilson
+from leakmeter.evaluation.intervals import exact
 from leakmeter.evasion.base import evade
 from leakmeter.progress import SILENT, Progress
 
@@ -100,7 +100,7 @@ def curve(
     for eps in (0.0, *sizes):
         moved = attacker.attacked(x, y, norm, eps, seed=seed, steps=steps, progress=progress) if eps else x
         right = int((defense.answers(moved, seed=seed) == y).sum())
-        points.append({"eps": eps, "accuracy": right / len(y), "interval": wilson(right, len(y)).model_dump()})
+        points.append({"eps": eps, "accuracy": right / len(y), "interval": exact(right, len(y)).model_dump()})
     return points
 
 

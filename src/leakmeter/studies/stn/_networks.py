@@ -14,7 +14,7 @@ from leakmeter.certificates.counts_file import fingerprint
 from leakmeter.certificates.smoothing import BOUNDS
 from leakmeter.data.catalogue import load
 from leakmeter.data.places import cache
-from leakmeter.evaluation.intervals import wilson
+from leakmeter.evaluation.intervals import exact
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.victims import trained
 from leakmeter.training.loop import Recipe
@@ -97,7 +97,7 @@ def _under(certificate: Certificate, y: Tensor, radii: Sequence[float]) -> dict[
             {
                 "radius": radius,
                 "accuracy": certificate.accuracy(y, radius),
-                "interval": wilson(int(certificate.holds(y, radius).sum()), len(y)).model_dump(),
+                "interval": exact(int(certificate.holds(y, radius).sum()), len(y)).model_dump(),
                 "sure": certificate.sure_accuracy(y, radius),
             }
             for radius in radii

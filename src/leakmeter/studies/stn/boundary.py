@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from leakmeter.evaluation.intervals import wilson
+from leakmeter.evaluation.intervals import exact
 from leakmeter.evasion.base import evade
 from leakmeter.progress import SILENT, Progress
 from leakmeter.studies.options import StudyOptions
@@ -55,5 +55,5 @@ def walked(
     points = []
     for eps in (0.0, *SIZES["l2"]):
         left = int((right & ~(broken & (evasion.distance <= eps))).sum())
-        points.append({"eps": eps, "accuracy": left / len(y), "interval": wilson(left, len(y)).model_dump()})
+        points.append({"eps": eps, "accuracy": left / len(y), "interval": exact(left, len(y)).model_dump()})
     return points

@@ -1,0 +1,30 @@
+"""What attacks themselves found, beside what the owner's own measurement says of it."""
+
+from __future__ import annotations
+
+from leakmeter.results import CellResult
+
+WHOLE = 0.99
+"""The least fidelity that a copy of the whole model has on test inputs: rounding may move a close call."""
+
+
+def whole(cell: CellResult) -> bool:
+    """Whether the copy is the model: the attack says so, fresh points agree, and so do the test inputs."""
+    return cell.findings is not None and cell.findings.exact and not mistaken(cell)
+
+
+def mistaken(cell: CellResult) -> bool:
+    """Whether an attack calls a copy complete that is not, on fresh points or on test inputs."""
+    if cell.findings is None or not cell.findings.complete:
+        return False
+    score = None if cell.final is None else cell.final.score
+    return not cell.findings.exact or (score is not None and score.fidelity < WHOLE)
+
+
+def explained(cell: CellResult) -> bool:
+    """Whether the attack read the explanations it was shown: it, or what a choosing attack chose."""
+    from leakmeter.extraction.base import ATTACKS
+
+    chosen = () if cell.findings is None else (trial.name for trial in cell.findings.tried if trial.chosen)
+    names = [cell.attack, *(name.split()[0] for name in chosen)]
+    return "+" in cell.view and any(name in ATTACKS and ATTACKS[name].reads_explanations for name in names)

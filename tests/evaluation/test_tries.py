@@ -1,0 +1,67 @@
+"""What a few tries can and cannot say."""
+
+from __future__ import annotations
+
+import pytest
+from scipy.stats import beta
+
+from leakmeter.evaluation.intervals import attack_mean, exact, median_interval
+from leakmeter.evaluation.tries import first_made, seeds_for_share, seeds_to_pass, share_of_tries
+
+
+def test_the_share_of_tries_is_clopper_and_pearson_where_no_copy_is_near_the_line() -> None:
+    found = share_of_tries([1.0, 0.28, 1.0], 1000, 0.9)
+    assert (found.reached, found.made) == (2, 3)
+    assert found.share.low == pytest.approx(beta.ppf(0.025, 2, 2))
+    assert found.share.high == pytest.approx(beta.ppf(0.975, 3, 1))
+    assert found.words() == "2 of 3 tries reach 90.0% (9% to 99% of all would)"
+    assert share_of_tries([0.3], 1000, 0.9).words() == "0 of 1 try reaches 90.0% (0% to 98% of all would)"
+
+
+def test_a_copy_near_the_line_counts_on_both_sides() -> None:
+    near = share_of_tries([0.905, 0.905, 0.905], 1000, 0.9)
+    assert near.reached == 3
+    assert near.share.low == 0
+    assert near.share.high == 1
+
+
+def test_seeds_to_pass_are_the_fewest_that_do() -> None:
+    rates, line = [0.68, 0.7, 0.72], 0.85
+    wanted = seeds_to_pass(rates, 10_000, line)
+    assert wanted is not None
+    for seeds, below in ((wanted - 1, False), (wanted, True)):
+        assert (attack_mean([rates[k % 3] for k in range(seeds)], 10_000).high < line) == below
+
+
+def test_no_number_of_seeds_mends_too_few_inputs() -> None:
+    assert exact(85, 100).high > 0.9
+    assert seeds_to_pass([0.85] * 3, 100, 0.9) is None
+
+
+@pytest.mark.parametrize(("share", "seeds"), [(0.5, 6), (0.2, 17), (0.05, 72)])
+def test_seeds_for_a_share_are_the_fewest_whose_bound_is_below(share: float, seeds: int) -> None:
+    assert seeds_for_share(share) == seeds
+    assert exact(0, seeds).high <= share < exact(0, seeds - 1).high
+
+
+def test_the_first_copy_made_by_any_seed() -> None:
+    rates = {10: [0.2, 0.3, 0.2], 20: [0.5, 0.97, 0.4], 40: [0.96, 0.5, 0.5]}
+    assert first_made(rates, 1000, 0.9) == (11, 20)
+    assert first_made(rates, 1000, 0.99) == (41, None)
+    assert first_made(rates, 1000, 0.1) == (1, 10)
+
+
+def test_the_error_of_the_shared_inputs_stays_however_many_seeds_there_are() -> None:
+    many = attack_mean([0.95] * 150, 400)
+    one = exact(0.95 * 400, 400)
+    assert many.low < one.low < 0.95 < one.high < many.high
+    assert many.high - many.low < attack_mean([0.95] * 10, 400).high - attack_mean([0.95] * 10, 400).low
+
+
+def test_ranks_say_how_sure_they_are() -> None:
+    three = median_interval([1, 2, 3], [4, 5, 6])
+    assert (three.low, three.high, three.confidence) == (1, 6, pytest.approx(0.75))
+    ten = median_interval(list(range(10)), list(range(10)))
+    assert (ten.low, ten.high) == (1, 8)  # the second lowest and the second highest
+    assert ten.confidence == pytest.approx(1 - 2 * 11 / 1024)
+    assert median_interval([1], [2]).confidence == 0
