@@ -1,11 +1,10 @@
 """The attacker who chooses: sources, students, readings and augmentations, by its own answers and nothing else.
 
-1. **Ask.** Every source of queries is tried a little; the rest comes from those whose answers spread over the classes
+1. **Ask.** Every source of queries is tried a little; the rest comes from those whose answers tell most
    (`sources/asking.py`). Where answers are not exact, in rounds: the best student so far picks what it finds hardest.
-2. **Choose.** A share of the answers is held out. Students learn the others, and the one that agrees most often with the
-   held-out labels wins; then ways to read an answer, then augmentations. Whatever a view shows, one way to read it is its
-   label alone, so seeing more, or behind a defense, never gives less. Of those within one standard error of the best, the one
-   listed first is taken: what is listed first uses the answers most.
+2. **Choose.** A share of the answers is held out. Students learn the others, and the one that agrees most often with
+   the held-out labels wins; then ways to read an answer, then augmentations. Whatever a view shows, one way to read it
+   is its label alone: whoever sees more, or sees what a defense spoiled, can do as well as who sees less.
 3. **Copy.** The winner learns all answers; where these are few or coarse, several of it do and the copy is their mean.
 """
 
@@ -14,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -23,8 +23,8 @@ from leakmeter.data.catalogue import load
 from leakmeter.data.dataset import adapt
 from leakmeter.errors import Inconclusive, UsageError
 from leakmeter.evaluation.score import predict
-from leakmeter.extraction.base import Attack, Job
-from leakmeter.extraction.game import class_entropy
+from leakmeter.extraction.base import Attack, AttackJob
+from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
 from leakmeter.extraction.sources import into_box, usual_sources
 from leakmeter.extraction.sources.asking import Asker
 from leakmeter.extraction.students import STUDENTS, Lesson, usual_students
@@ -40,6 +40,8 @@ from leakmeter.victims.spec import VictimSpec
 class Auto(Attack):
     """Tries, compares on answers held out, and copies with what came out best."""
 
+    single_score: ClassVar[bool] = True
+
     pool: str | Tensor | None = None
     """Public data to ask beside what code draws: a dataset's name or path (its train split), or a tensor."""
     data_dir: Path | None = None
@@ -54,7 +56,7 @@ class Auto(Attack):
     rounds: int = Field(default=4, ge=1)
     """Rounds in which queries are chosen where answers are not exact."""
 
-    def run(self, oracle: Oracle, job: Job) -> nn.Module:
+    def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """At each stop a fresh copy from everything asked up to there."""
         if not job.stops:
             raise UsageError("the attack 'auto' needs an end; give the oracle a budget")
@@ -85,14 +87,14 @@ class _Trial:
 class _Thief:
     """The attack at work."""
 
-    def __init__(self, attack: Auto, oracle: Oracle, job: Job) -> None:
+    def __init__(self, attack: Auto, oracle: Oracle, job: AttackJob) -> None:
         self.attack, self.oracle, self.job, self.spec = attack, oracle, job, oracle.spec
         names = attack.sources or usual_sources(oracle.spec)
         pool = None if attack.pool is None else _pool(attack, oracle.spec)
         self.asker = Asker(oracle, names, pool, stream(job.seed, "auto"))
         self.ranking: list[_Trial] = []
 
-    def play(self) -> nn.Module:
+    def play(self) -> tuple[nn.Module, Findings]:
         copy: nn.Module | None = None
         for stop in self.job.stops:
             self._ask(stop)
@@ -102,8 +104,7 @@ class _Thief:
             if self.asker.exhausted:
                 break
         assert copy is not None
-        self._report()
-        return copy
+        return copy, self._findings()
 
     def _ask(self, stop: int) -> None:
         """Up to `stop` queries: at the very first a few of every source, then by what they showed."""
@@ -128,17 +129,17 @@ class _Thief:
             trials = [self._try(candidate, part, name) for candidate in again]
         else:
             trials = self._search(part, name)
-        self.ranking = ranked(trials, len(held))
+        self.ranking = ranked(trials)
         return self.ranking[0]
 
     def _search(self, part: _Part, name: str) -> list[_Trial]:
         """Students first, then for the best of them the other ways to read answers, then the other augmentations."""
         ways, changes = readings(self.oracle.view, self.spec.classes), augmentations(self.spec)
         names = self.attack.students or usual_students(self.spec)
-        trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in reversed(names)]
-        best = ranked(trials, len(part.held))[0].candidate
+        trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in names]
+        best = ranked(trials)[0].candidate
         trials += [self._try(replace(best, reading=way), part, name) for way in ways[1:]]
-        best = ranked(trials, len(part.held))[0].candidate
+        best = ranked(trials)[0].candidate
         return trials + [self._try(replace(best, augmentation=change), part, name) for change in changes[1:]]
 
     def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
@@ -162,28 +163,29 @@ class _Thief:
     def _fit(self, candidate: Candidate, x: Tensor, answer: Answer, name: str, seconds: float) -> nn.Module:
         name = f"{name}-{candidate.student}-{candidate.reading}-{candidate.augmentation}"
         seed = derive(self.job.seed, "auto", name)
-        lesson = Lesson(
-            x, answer, candidate.reading, candidate.augmentation, self.spec, self.job, seed, name, seconds
-        )
+        lesson = Lesson(x, answer, candidate.reading, candidate.augmentation, self.spec, self.job, seed, name, seconds)
         return STUDENTS[candidate.student].fit(lesson)
 
     def _seconds(self, n: int) -> float:
         """What a copy from `n` answers is worth: more for larger inputs and for more answers."""
-        return self.attack.effort * min(max(0.08 * self.spec.features, 8), 240) * min(max(n / 5000, 0.25), 10) ** 0.5
+        size, known = min(max(0.08 * self.spec.features, 8), 240), min(max(n / 5000, 0.25), 10)
+        return self.attack.effort * size * math.sqrt(known)
 
-    def _report(self) -> None:
-        """What the report says of the attack."""
-        asker, notes = self.asker, self.job.notes
-        counts = asker.answer.labels.bincount(minlength=max(2, self.spec.classes))
-        notes["class_entropy"] = class_entropy(counts)
-        spread = asker.spread()
-        notes["sources"] = {name: {"queries": n, "class_entropy": spread[name]} for name, n in asker.counts().items()}
-        notes["tried"] = [
-            {"name": str(trial.candidate), "held_out": trial.held_out, "chosen": place == 0}
-            for place, trial in enumerate(self.ranking)
-        ]
+    def _findings(self) -> Findings:
+        """What was tried and asked, for the report."""
+        asker = self.asker
+        told = asker.information()
+        self.job.notes["sources"] = {
+            name: {"queries": n, "information": told[name]} for name, n in asker.counts().items()
+        }
         order = torch.randperm(len(asker.x), generator=stream(self.job.seed, "sheet"))
         self.job.show_queries(asker.x[order])
+        tried = [
+            Trial(name=str(trial.candidate), held_out=trial.held_out, chosen=place == 0)
+            for place, trial in enumerate(self.ranking)
+        ]
+        entropy = class_entropy(class_counts(asker.answer.labels, self.spec.classes))
+        return Findings(class_entropy=entropy, tried=tuple(tried))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,13 +198,9 @@ class _Part:
     held: Tensor
 
 
-def ranked(trials: list[_Trial], held: int) -> list[_Trial]:
-    """The trials, best first; of those within one standard error of the best, the one tried first leads."""
-    best = max(trial.held_out for trial in trials)
-    error = math.sqrt(best * (1 - best) / held)
-    leader = next(trial for trial in trials if trial.held_out >= best - error)
-    rest = sorted((trial for trial in trials if trial is not leader), key=lambda trial: -trial.held_out)
-    return [leader, *rest]
+def ranked(trials: list[_Trial]) -> list[_Trial]:
+    """The trials, best first; of equals the one tried first."""
+    return sorted(trials, key=lambda trial: -trial.held_out)
 
 
 def rows_of(answer: Answer, rows: Tensor) -> Answer:

@@ -35,7 +35,7 @@ POINTS = ("uniform", "corners")
 
 def usual_sources(spec: VictimSpec) -> tuple[str, ...]:
     """The sources that need no data, for this kind of input."""
-    points = POINTS[:1] if spec.width is None else POINTS
+    points = POINTS if spec.width is not None else POINTS[:1]
     if len(spec.input_shape) != 3:
         return (*points, "rows")
     return (*points, "drawings", "glyphs", "photographs")

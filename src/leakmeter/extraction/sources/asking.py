@@ -1,30 +1,33 @@
 """Who asks: draws from several sources, in proportion to what their answers showed so far.
 
-A source whose queries are all given the same class teaches nothing. So each is tried a little, and the rest comes from
-those whose answers spread most evenly over the classes.
+A source whose queries are all given the same class, or none for sure, teaches little. So each is tried, and the rest
+comes from those whose answers tell most, looked at again whenever the answers have doubled.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from leakmeter.errors import BudgetExhausted
 from leakmeter.evaluation.score import predict
-from leakmeter.extraction.game import class_entropy
+from leakmeter.extraction.findings import class_counts
 from leakmeter.extraction.procedural import fairest
 from leakmeter.extraction.sources import POINTS, SOURCES, Source
+from leakmeter.extraction.targets import answered_probs
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
 
 POOL = "pool"
-_SHARPNESS = 20.0  # a source whose answers are 0.05 less spread gets a third of the queries
+_DOUBLING = 0.05  # of the most that an answer can tell
 _BLOCK = 2**26  # numbers in the candidates held at once
-_POINTS = 0.25  # of the queries at most are points of the box, where there are pictures to ask
-_COLLAPSED = 0.3  # unless all pictures are given hardly more than one class
+_POINTS = 0.1  # of the queries at most are points of the box, where there are pictures to ask
+_COLLAPSED = 0.15  # what answers to pictures must tell for that
 _PLAUSIBLE = 40  # held out must be taken from so many rows at least
 _CHOICE = 8  # candidates for each query chosen
 
@@ -53,23 +56,30 @@ class Asker:
         self._pool = torch.empty(0, *oracle.spec.input_shape) if pool is None else pool
         self._left = torch.randperm(len(self._pool), generator=draws)
         self.names = [*names] if pool is None else [*names, POOL]
+        self._points = POINTS if len(oracle.spec.input_shape) == 3 else ()
         self._origin = torch.empty(0, dtype=torch.long)
+        self._blind = torch.empty(0, dtype=torch.bool)
 
     @property
     def answer(self) -> Answer:
         """All answers."""
         return Answer.join(self._answers)
 
-    def spread(self) -> dict[str, float]:
-        """Of each source, how evenly its answers spread over the classes: 0 one class, 1 all alike."""
-        labels, classes = self.answer.labels, max(2, self.oracle.spec.classes)
-        rows = {name: self._origin == number for number, name in enumerate(self.names)}
-        return {name: class_entropy(labels[own].bincount(minlength=classes)) for name, own in rows.items()}
+    def information(self) -> dict[str, float]:
+        """Of each source, how much an answer tells which class it is, as a share of the most it could; 0: nothing.
+
+        The entropy of all its answers together less the mean entropy of each: a source is worth asking if its answers
+        differ and if each is sure. Labels are always sure. Queries that a scout chose are no sample of their source.
+        """
+        probs = _as_probs(self.answer)
+        parts = {name: probs[self._blind & (self._origin == number)] for number, name in enumerate(self.names)}
+        return {name: _information(part) for name, part in parts.items()}
 
     def plausible(self) -> Tensor:
         """Rows of the queries most like what the victim is meant for: of the pool, else pictures, else all."""
-        numbers = [self.names.index(POOL)] if POOL in self.names else _like_pictures(self.names)
-        rows = torch.isin(self._origin, torch.tensor(numbers)).nonzero()[:, 0]
+        liked = [POOL] if POOL in self.names else [name for name in self.names if name not in self._points]
+        numbers = torch.tensor([self.names.index(name) for name in liked])
+        rows = torch.isin(self._origin, numbers).nonzero()[:, 0]
         return rows if len(rows) >= _PLAUSIBLE else torch.arange(len(self.x))
 
     def counts(self) -> dict[str, int]:
@@ -83,14 +93,14 @@ class Asker:
 
     def exploit(self, goal: int, scout: nn.Module | None) -> None:
         """Asks up to `goal` in all, by what the sources showed; with a scout, what it finds hardest to tell."""
-        weights = source_weights(self.spread())
         most = max(1, _BLOCK // self.oracle.spec.features // (1 if scout is None else _CHOICE))
         while len(self.x) < goal and not self.exhausted:
-            n = min(goal - len(self.x), most)
+            weights = source_weights(self.information(), self._points)
+            n = min(goal - len(self.x), most, len(self.x))
             if scout is None:
                 self._ask(self._draw(n, weights))
             else:
-                self._ask(self._hardest(n, self._draw(n * _CHOICE, weights), scout))
+                self._ask(self._hardest(n, self._draw(n * _CHOICE, weights), scout), blind=False)
 
     def _hardest(self, n: int, drawn: _Drawn, scout: nn.Module) -> _Drawn:
         """Close calls between two classes, always from the class that would have the fewest answers."""
@@ -98,7 +108,7 @@ class Asker:
         if outputs.shape[1] == 1:
             outputs = torch.cat([torch.zeros_like(outputs), outputs], 1)
         likely = outputs.softmax(1).topk(2, dim=1)
-        answered = self.answer.labels.bincount(minlength=outputs.shape[1])
+        answered = class_counts(self.answer.labels, self.oracle.spec.classes)
         return drawn[fairest(likely.indices[:, 0], -likely.values.diff(dim=1)[:, 0], answered)[:n]]
 
     def _draw(self, n: int, weights: Mapping[str, float]) -> _Drawn:
@@ -112,7 +122,7 @@ class Asker:
         columns = ([part.x for part in parts], [part.origin for part in parts], [part.place for part in parts])
         return _Drawn(*(torch.cat(column)[order] for column in columns))
 
-    def _ask(self, drawn: _Drawn) -> None:
+    def _ask(self, drawn: _Drawn, *, blind: bool = True) -> None:
         try:
             answer = self.oracle.query_up_to_budget(drawn.x)
         except BudgetExhausted:
@@ -124,27 +134,37 @@ class Asker:
         asked = drawn[: len(answer)]
         self.x, self._answers = torch.cat([self.x, asked.x.float()]), [*self._answers, answer]
         self._origin = torch.cat([self._origin, asked.origin])
+        self._blind = torch.cat([self._blind, torch.full((len(answer),), blind)])
         self._left = self._left[~torch.isin(self._left, asked.place)]
 
 
-def source_weights(spread: Mapping[str, float]) -> dict[str, float]:
-    """How much to ask of each source: the more evenly its answers spread, the more.
+def source_weights(worth: Mapping[str, float], points: tuple[str, ...]) -> dict[str, float]:
+    """How much to ask of each source: twice as much for every `_DOUBLING` that an answer tells more.
 
-    Points of the box get at most a share where there are pictures: a victim's answers to noise may well spread, and yet
-    say little of what it does to pictures.
+    Those among `points` get a tenth at most, unless nothing else tells anything: a victim may well answer noise with
+    all its classes, and yet that says little of what it does to pictures.
     """
-    best = max(spread.values())
-    weights = {name: 2.0 ** (_SHARPNESS * (value - best)) for name, value in spread.items()}
-    points = [name for name in spread if name in POINTS]
-    others = sum(weight for name, weight in weights.items() if name not in points)
-    if len(points) < len(spread) and max(spread[name] for name in spread if name not in points) >= _COLLAPSED:
-        surplus = sum(weights[name] for name in points) / (others * _POINTS / (1 - _POINTS))
-        weights |= {name: weights[name] / max(1.0, surplus) for name in points}
+    best = max(worth.values())
+    weights = {name: 2.0 ** ((value - best) / _DOUBLING) for name, value in worth.items()}
+    others = [name for name in worth if name not in points]
+    if others and max(worth[name] for name in others) >= _COLLAPSED:
+        allowed = sum(weights[name] for name in others) * _POINTS / (1 - _POINTS)
+        surplus = sum(weights[name] for name in worth if name in points) / allowed
+        weights |= {name: weights[name] / max(1.0, surplus) for name in worth if name in points}
     return weights
 
 
-def _like_pictures(names: list[str]) -> list[int]:
-    return [number for number, name in enumerate(names) if name not in POINTS]
+def _as_probs(answer: Answer) -> Tensor:
+    if answer.view.kind == "labels" or answer.classes == 1:
+        return F.one_hot(answer.labels, max(2, answer.classes)).float()
+    return answered_probs(answer)
+
+
+def _information(probs: Tensor) -> float:
+    if not len(probs):
+        return 0.0
+    entropy = torch.special.entr(probs.mean(0)).sum() - torch.special.entr(probs).sum(1).mean()
+    return float(entropy) / math.log(probs.shape[1])
 
 
 def _shares(n: int, weights: Mapping[str, float], pool: int) -> dict[str, int]:

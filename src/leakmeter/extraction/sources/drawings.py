@@ -12,7 +12,6 @@ from leakmeter.extraction.sources import into_box
 from leakmeter.victims.spec import VictimSpec
 
 
-
 def drawings(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
     """Strokes, blobs and silhouettes in grey; dead leaves, textures and blobs in colour."""
     channels, height, width = spec.input_shape

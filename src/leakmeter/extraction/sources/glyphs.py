@@ -1,7 +1,7 @@
 """Letters, digits and signs of the fonts that come with matplotlib: written things, drawn without any data.
 
-Each fills the frame, turned, sheared and bent a little, with a pen of its own width; in colour, ink and paper have a colour
-each.
+Each fills the frame, turned, sheared and bent a little, with a pen of its own width; in colour, ink and paper
+have a colour each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ from leakmeter.extraction.makers.canvas import smooth_field, uniform
 from leakmeter.extraction.sources import into_box
 from leakmeter.victims.spec import VictimSpec
 
-_FONTS = ("DejaVuSans", "DejaVuSans-Oblique", "DejaVuSansMono", "DejaVuSerif", "STIXGeneral", "cmr10", "cmss10", "cmtt10")
+_FONTS = (
+    "DejaVuSans",
+    "DejaVuSans-Oblique",
+    "DejaVuSansMono",
+    "DejaVuSerif",
+    "STIXGeneral",
+    "cmr10",
+    "cmss10",
+    "cmtt10",
+)
 _SIGNS = string.ascii_letters + string.digits + "#$%&*+<=>?@/"
 _SIDE = 48  # pixels a side at which signs are kept
 _FINE = 32  # pixels a side at which they are bent, before the victim's size
@@ -45,7 +54,14 @@ def _bent(n: int, height: int, width: int, generator: torch.Generator) -> Tensor
     turn, shear = uniform(generator, 2, n, low=-0.25, high=0.25)
     across, down = uniform(generator, 2, n, low=0.75, high=1.3)
     shift = uniform(generator, 2, n, low=-0.12, high=0.12)
-    rows = [turn.cos() / across, (shear - turn.sin()) / across, shift[0], turn.sin() / down, turn.cos() / down, shift[1]]
+    rows = [
+        turn.cos() / across,
+        (shear - turn.sin()) / across,
+        shift[0],
+        turn.sin() / down,
+        turn.cos() / down,
+        shift[1],
+    ]
     grid = F.affine_grid(torch.stack(rows, -1).reshape(-1, 2, 3), [n, *shape], align_corners=False)
     grid = grid + 0.06 * smooth_field(generator, n, 2, shape, 4).permute(0, 2, 3, 1)
     sampled = F.grid_sample(signs, grid, align_corners=False)

@@ -1,7 +1,7 @@
 """Crops, turns, recolourings and mixtures of a handful of photographs: learning from one image is known to go far.
 
-scikit-learn ships two photographs, so every attacker has them. A query is a crop of any size, turned and recoloured, with
-up to three pieces of other crops pasted over it: pasted pieces have outlines, as the things that a victim knows have.
+scikit-learn ships two photographs, so every attacker has them. A query is a crop of any size, turned and recoloured,
+with up to three pieces of other crops pasted over it: pieces have outlines, as the things that a victim knows have.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ def mixtures(pyramids: Sequence[Sequence[Tensor]], n: int, spec: VictimSpec, gen
     """Queries made of photographs, each given as `pyramid` makes it."""
     channels, height, width = spec.input_shape
     size = max(1, _CHUNK // (3 * height * width))
-    made = [
-        _mixture(pyramids, min(size, n - start), (3, height, width), generator) for start in range(0, n, size)
-    ]
+    made = [_mixture(pyramids, min(size, n - start), (3, height, width), generator) for start in range(0, n, size)]
     return into_box(_channels(torch.cat(made), channels), spec)
 
 
@@ -50,7 +48,7 @@ def sample_pyramids() -> tuple[tuple[Tensor, ...], ...]:
 
 
 def pyramid(photograph: Tensor) -> tuple[Tensor, ...]:
-    """A photograph [3, height, width] in [0, 1], and its halves down to some 24 pixels: large crops need no aliasing."""
+    """A photograph [3, height, width] in [0, 1], and its halves down to 24 pixels, for large crops."""
     levels = [photograph]
     while min(levels[-1].shape[1:]) > 24:
         half = F.interpolate(levels[-1][None], scale_factor=0.5, mode="bilinear", antialias=True)[0]
@@ -100,7 +98,7 @@ class _Placement:
         self.mirror = chance(generator, 0.5, n) * 2 - 1
 
     def affine(self, rows: Tensor, photograph: Tensor) -> Tensor:
-        """The maps from the crops' coordinates to the photograph's, [rows, 2, 3]; the crop lies inside where it fits."""
+        """The maps from the crops' coordinates to the photograph's, [rows, 2, 3]; a crop lies inside if it fits."""
         height, width = photograph.shape[1:]
         across, down = self.crop[rows] * self.stretch[rows] / width, self.crop[rows] / self.stretch[rows] / height
         cos, sin, mirror = self.angle[rows].cos(), self.angle[rows].sin(), self.mirror[rows]
@@ -108,9 +106,9 @@ class _Placement:
             centre * (1 - extent).clamp_min(0)
             for centre, extent in zip(self.centre[:, rows], (across, down), strict=True)
         )
-        return torch.stack(
-            [cos * across * mirror, -sin * across, x, sin * down * mirror, cos * down, y], -1
-        ).reshape(-1, 2, 3)
+        return torch.stack([cos * across * mirror, -sin * across, x, sin * down * mirror, cos * down, y], -1).reshape(
+            -1, 2, 3
+        )
 
 
 def _recoloured(x: Tensor, generator: torch.Generator) -> Tensor:

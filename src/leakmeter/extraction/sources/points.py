@@ -20,6 +20,8 @@ def corners(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
     A boundary that any feature moves is crossed soonest there; an unfair coin would spend queries on the mean alone.
     """
     if spec.low is None or spec.high is None:
-        raise UsageError("expected a box with both ends for queries from its corners, got an open one; give low and high")
+        raise UsageError(
+            "expected a box with both ends for queries from its corners, got an open one; give low and high"
+        )
     high = torch.rand(n, *spec.input_shape, generator=generator) < 0.5
     return torch.where(high, spec.high.float(), spec.low.float())

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from leakmeter.extraction.base import Job
+from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.students.augment import Augmentation
 from leakmeter.extraction.students.reading import Reading
 from leakmeter.oracle.answer import Answer
@@ -31,7 +31,7 @@ class Lesson:
     augmentation: Augmentation
     """Which changes of a picture keep its answer."""
     spec: VictimSpec
-    job: Job
+    job: AttackJob
     seed: int
     name: str
     """Of this fit: its checkpoint is kept under it."""

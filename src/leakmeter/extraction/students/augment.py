@@ -1,4 +1,4 @@
-"""Changes of a picture under which a student takes the answer to stay the same: the less is known, the more they help."""
+"""Changes of a picture that a student takes to keep its answer: the less is known, the more they help."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ def _shifted(x: Tensor, draws: torch.Generator) -> Tensor:
     most = max(1, min(height, width) // 8)
     padded = F.pad(x, (most,) * 4, mode="reflect")
     down, across = torch.randint(2 * most + 1, (2, n, 1), generator=draws, device=x.device)
-    rows, columns = (
-        (start + torch.arange(size, device=x.device)) for start, size in ((down, height), (across, width))
-    )
+    rows, columns = ((start + torch.arange(size, device=x.device)) for start, size in ((down, height), (across, width)))
     picture = torch.arange(n, device=x.device)[:, None, None]
     return padded.permute(0, 2, 3, 1)[picture, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from leakmeter.extraction.students import Lesson, Student
 from leakmeter.extraction.students.reading import seen_logits
 from leakmeter.extraction.students.scaled import scaled
+from leakmeter.models import make_model
 from leakmeter.victims.spec import VictimSpec
 
 _MOST = 4096  # features above which solving is no longer cheap
@@ -30,11 +31,11 @@ class Linear(Student):
         first = scaled(lesson.spec, lesson.x)
         x = first(lesson.x).flatten(1).double()
         weight, bias = _logistic(x, lesson) if lesson.reading == "labels" else _least_squares(x, lesson)
-        layer = nn.utils.skip_init(nn.Linear, x.shape[1], lesson.spec.classes)
+        network = make_model("linear", lesson.spec.input_shape, lesson.spec.classes)
         with torch.no_grad():
-            layer.weight.copy_(weight)
-            layer.bias.copy_(bias)
-        return nn.Sequential(first, nn.Flatten(), layer).eval()
+            for parameter, value in zip(network.parameters(), (weight, bias), strict=True):
+                parameter.copy_(value)
+        return nn.Sequential(first, network).eval()
 
 
 def _least_squares(x: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor]:

@@ -19,8 +19,8 @@ from leakmeter.extraction.students.augment import augmented
 from leakmeter.extraction.students.reading import loss, targets
 from leakmeter.extraction.students.scaled import scaled
 from leakmeter.models import make_model
-from leakmeter.seeds import derive
-from leakmeter.training.loop import Batch, Recipe, fit, private_randomness
+from leakmeter.seeds import derive, private_randomness
+from leakmeter.training.loop import Batch, Recipe, fit
 from leakmeter.victims.spec import VictimSpec
 
 _STEP, _RATE = 2e-3, 3e10  # seconds a step costs whatever its size; multiplications a second of one core
@@ -45,7 +45,8 @@ class Network(Student):
         """The untrained network, from raw inputs to outputs."""
         name = self.model(spec)
         assert name is not None
-        first, shape = [scaled(spec, x)], spec.input_shape
+        first: list[nn.Module] = [scaled(spec, x)]
+        shape = spec.input_shape
         if (factor := shrinking(shape)) > 1:
             first.append(nn.AvgPool2d(factor))
             shape = (shape[0], shape[1] // factor, shape[2] // factor)

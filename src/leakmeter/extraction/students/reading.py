@@ -1,7 +1,7 @@
 """Ways to read an answer: its logits, its softened probabilities, what rounding left of them, or only its label.
 
-Whoever sees more may always look at less: every view offers the label too, so a defense that spoils the numbers does not
-spoil the copy.
+Whoever sees more may always look at less: every view offers the label too, so a defense that spoils the numbers does
+not spoil the copy.
 """
 
 from __future__ import annotations
@@ -11,8 +11,15 @@ from typing import Literal
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from leakmeter.extraction.targets import answered_logits, answered_probs, interval_loss, intervals, kl_loss, l1_loss
-from leakmeter.extraction.targets import recover_logits
+from leakmeter.extraction.targets import (
+    answered_logits,
+    answered_probs,
+    interval_loss,
+    intervals,
+    kl_loss,
+    l1_loss,
+    recover_logits,
+)
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.view import View
 
