@@ -63,7 +63,7 @@ name = "digits"                   # a dataset, an .npz with x and y, a .csv or .
 def init(
     path: Annotated[Path, typer.Argument(help="where to write the plan")] = Path("leakmeter.toml"),
     data: Annotated[Path | None, typer.Option("--data", help="a .csv or .parquet file: writes its [columns]")] = None,
-    target: Annotated[str | None, typer.Option("--target", help="its column of classes")] = None,
+    target: Annotated[str | None, typer.Option("--target-column", help="its column of classes")] = None,
 ) -> None:
     """Writes a commented plan to start from."""
     if path.exists():

@@ -90,13 +90,13 @@ class DataFlags:
             "--data", envvar="LEAKMETER_TEST_DATA", help="test data: a name, an .npz, .csv or .parquet, a folder"
         ),
     ] = None
-    target: Annotated[str | None, typer.Option("--target", help="of a table: the column of classes")] = None
+    target_column: Annotated[str | None, typer.Option("--target-column", help="of a table: its classes")] = None
     data_dir: DataDir = None
 
     def section(self, limit: int | None = None) -> dict[str, Any]:
         """`[data]` of a plan."""
         place = self.data_dir and str(self.data_dir)
-        return {"name": self.data, "dir": place, "limit": limit, "target": self.target}
+        return {"name": self.data, "dir": place, "limit": limit, "target": self.target_column}
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,7 @@ ATTACKS: Registry[type[Attack]] = Registry(
         "gradients": "leakmeter.extraction.gradients:Gradients",
         "exact": "leakmeter.extraction.exact.attack:Exact",
         "exact-values": "leakmeter.extraction.exact.attack:ExactValues",
+        "tabular": "leakmeter.extraction.tabular:Tabular",
         "exact-tree": "leakmeter.extraction.exact_tree.attack:ExactTree",
     },
     group="leakmeter.attacks",

@@ -21,6 +21,7 @@ SOURCES: Registry[Source] = Registry(
     {
         "uniform": f"{_HERE}.points:uniform",
         "corners": f"{_HERE}.points:corners",
+        "amounts": f"{_HERE}.tables:amounts",
         "rows": f"{_HERE}.drawings:rows",
         "drawings": f"{_HERE}.drawings:drawings",
         "glyphs": f"{_HERE}.glyphs:glyphs",
