@@ -37,7 +37,8 @@ def test_attacks_keep_the_rules(name: str) -> None:
 
 
 def test_every_attack_is_checked() -> None:
-    assert set(QUICK) == set(ATTACKS)
+    tables_only = {"exact-tree"}  # checked in exact_tree/, on a table
+    assert set(QUICK) | tables_only == set(ATTACKS)
 
 
 class Greedy(Attack):
