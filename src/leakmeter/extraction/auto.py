@@ -168,7 +168,7 @@ class _Thief:
 
     def _seconds(self, n: int) -> float:
         """What a copy from `n` answers is worth: more for larger inputs and for more answers."""
-        size, known = min(max(0.08 * self.spec.features, 12), 240), min(max(n / 5000, 0.25), 10)
+        size, known = min(max(0.08 * self.spec.features, 12), 300), min(max(n / 5000, 0.25), 10)
         return self.attack.effort * size * math.sqrt(known)
 
     def _findings(self) -> Findings:
@@ -222,6 +222,6 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 
 
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
-_TRIALS, _SHORTEST = 12, 1.0  # a trial takes this fraction of the time for the copy, and some seconds at least
+_TRIALS, _SHORTEST = 10, 1.0  # a trial takes this fraction of the time for the copy, and some seconds at least
 _AGAIN = 2  # candidates compared again when there are more answers
 _MEMBERS = 2
