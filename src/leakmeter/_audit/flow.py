@@ -35,7 +35,7 @@ from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
 _RADII = 20  # points of the certified curve
-_DEFAULTS = ("procedural", "surrogate", "gradients", "exact", "exact-values")
+_DEFAULTS = ("auto", "gradients", "exact", "exact-values", "exact-tree")
 _SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
 
 

@@ -27,10 +27,12 @@ from leakmeter.extraction.base import Attack, AttackJob
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
 from leakmeter.extraction.sources import into_box, usual_sources
 from leakmeter.extraction.sources.asking import Asker
+from leakmeter.extraction.sources.tables import table_of
 from leakmeter.extraction.students import STUDENTS, Lesson, usual_students
 from leakmeter.extraction.students.augment import Augmentation, augmentations
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.students.reading import Reading, readings
+from leakmeter.extraction.tabular import Tabular
 from leakmeter.oracle.answer import Answer, to_labels
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive, stream
@@ -60,7 +62,14 @@ class Auto(Attack):
         """At each stop a fresh copy from everything asked up to there."""
         if not job.stops:
             raise UsageError("the attack 'auto' needs an end; give the oracle a budget")
+        if _is_table(oracle.spec):
+            return self._tabular().run(oracle, job)
         return _Thief(self, oracle, job).play()
+
+    def _tabular(self) -> Tabular:
+        """Tables have questions and students of their own, chosen in the same way."""
+        students = {} if self.students is None else {"students": self.students}
+        return Tabular(pool=self.pool, data_dir=self.data_dir, effort=self.effort, **students)
 
 
 @dataclass(frozen=True)
@@ -208,6 +217,11 @@ def rows_of(answer: Answer, rows: Tensor) -> Answer:
     return replace(answer, columns={name: column[rows] for name, column in answer.columns.items()})
 
 
+def _is_table(spec: VictimSpec) -> bool:
+    """Whether questions column by column pay: declared columns, or few enough numbers each with a range."""
+    return table_of(spec) is not None and (spec.columns is not None or spec.features <= _COLUMNS)
+
+
 def _exact(oracle: Oracle) -> bool:
     """Whether answers give all logits up to a constant."""
     return oracle.view.kind == "logits" or (oracle.view.kind == "probs" and oracle.view.decimals is None)
@@ -221,6 +235,7 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
     return into_box(x, spec) if x.dim() == 4 else x
 
 
+_COLUMNS = 60  # more numbers without names are a flattened picture or an embedding, as a rule
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
 _TRIALS, _SHORTEST = 10, 1.0  # a trial takes this fraction of the time for the copy, and some seconds at least
 _AGAIN = 2  # candidates compared again when there are more answers
