@@ -39,6 +39,8 @@ def test_seeds_to_pass_are_the_fewest_that_do() -> None:
 def test_no_number_of_seeds_mends_too_few_inputs() -> None:
     assert exact(85, 100).high > 0.9
     assert seeds_to_pass([0.85] * 3, 100, 0.9) is None
+    assert seeds_to_pass([0.0, 1.0], 10**6, 0.55) is None  # 200 would not do
+    assert seeds_to_pass([0.0, 1.0], 10**6, 0.58) is not None
 
 
 @pytest.mark.parametrize(("share", "seeds"), [(0.5, 6), (0.2, 17), (0.05, 72)])
