@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from leakmeter.box import Box
 from leakmeter.errors import UsageError
-from leakmeter.extraction.pool import into_box, procedural
+from leakmeter.extraction.pool import into_box
+from leakmeter.extraction.procedural import Procedural
 from leakmeter.victims.spec import VictimSpec
 
 EDGES = st.floats(-1e6, 1e6, width=32)
@@ -47,7 +48,7 @@ def test_where_a_side_is_open_unit_numbers_spread_about_zero(low: float | None, 
 
 def test_drawn_pictures_are_the_same_for_every_attack_and_real_ones_stay_as_they_are() -> None:
     spec = VictimSpec("v", (1, 8, 8), Box(None, None), 2, "logits")
-    drawn = procedural(20, spec, torch.Generator().manual_seed(0))
+    drawn = Procedural().draw(20, spec, torch.Generator().manual_seed(0))
     assert drawn.min() >= -2
     assert drawn.min() < -0.5
     images = torch.rand(3, 1, 8, 8)

@@ -159,7 +159,7 @@ def test_what_is_not_served(more: dict[str, Any], sentence: str) -> None:
         serve(local(), **more)
 
 
-AUDIT = ["--budget", "100", "--stops", "100", "-S", "student=linear", "-S", "recipe.steps=20"]
+AUDIT = ["--budget", "100", "--stops", "100", "-S", "student=linear", "-S", "recipe.steps=20", "-S", "pool=procedural"]
 AUDIT += ["--authorized-by", "A. Owner", "--rps", "500", "--concurrency", "2"]
 SHOP = """
 import torch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 from leakmeter.errors import UsageError
 from leakmeter.progress import SILENT, Progress, Task
@@ -31,15 +31,12 @@ class PlainDisplay:
         sys.stderr.flush()
 
     @contextmanager
-    def _task(self, title: str, total: int | None) -> Iterator[Task]:
+    def task(self, title: str, total: int | None) -> Iterator[Task]:
+        """A task told in lines, at growing intervals."""
         task = _PlainTask(self, title, total)
         yield task
         if task.shown:
             self.say(f"{title}: done, {task.done:,} in {time.monotonic() - task.start:.0f} s")
-
-    def task(self, title: str, total: int | None) -> AbstractContextManager[Task]:
-        """A task told in lines, at growing intervals."""
-        return self._task(title, total)
 
 
 class _PlainTask:
@@ -86,7 +83,8 @@ class RichDisplay:
         self._bars.console.print(line, highlight=False, markup=False)
 
     @contextmanager
-    def _task(self, title: str, total: int | None) -> Iterator[Task]:
+    def task(self, title: str, total: int | None) -> Iterator[Task]:
+        """A bar."""
         if self._open == 0:
             self._bars.start()
         self._open += 1
@@ -98,10 +96,6 @@ class RichDisplay:
             self._open -= 1
             if self._open == 0:
                 self._bars.stop()
-
-    def task(self, title: str, total: int | None) -> AbstractContextManager[Task]:
-        """A bar."""
-        return self._task(title, total)
 
 
 class _RichTask:

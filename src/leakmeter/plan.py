@@ -19,7 +19,7 @@ class VictimPlan(Settings):
     """The model, and what cannot be read off it."""
 
     source: str
-    """`package.module:factory`, `file.py:factory`, a `.pt2` or an `.onnx` file, or an address over HTTP."""
+    """`package.module:factory`, `file.py:factory`, a file of a network or of trees, or an address over HTTP."""
     input_shape: tuple[int, ...] | None = None
     low: float | None = None
     """-inf: unbounded."""
@@ -42,7 +42,9 @@ class DataPlan(Settings):
     """Test data, seen by the owner's scoring only."""
 
     name: str
-    """A dataset's name, an `.npz` file or an image folder."""
+    """A dataset's name, an `.npz`, `.csv` or `.parquet` file or an image folder."""
+    target: str | None = None
+    """Of a table: the column of classes; None: the only one that the model does not name, else none."""
     dir: str | None = None
     split: Literal["train", "test"] = "test"
     limit: int | None = Field(default=None, ge=1)
@@ -154,6 +156,8 @@ class Plan(Settings):
     name: str = "audit"
     victim: VictimPlan
     data: DataPlan | None = None
+    columns: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Of a table: what each column holds, in the order of the model's inputs; empty: read off the data."""
     attacks: tuple[AttackPlan, ...] = ()
     """Empty: the attacks that suit the victim."""
     views: tuple[str, ...] = ("probs", "labels")
@@ -180,6 +184,13 @@ class Plan(Settings):
     device: str = "cpu"
     threads: int = Field(default=1, ge=1)
     """Torch threads a cell computes with: weights are the same bit for bit only for the same number."""
+
+    @field_validator("columns")
+    @classmethod
+    def _columns(cls, columns: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        from leakmeter.data.columns import Columns
+
+        return Columns.parse(columns).section() if columns else {}
 
     @field_validator("views")
     @classmethod

@@ -35,12 +35,9 @@ class Silent:
     """The default: shows nothing."""
 
     @contextmanager
-    def _task(self) -> Iterator[Task]:
-        yield SilentTask()
-
-    def task(self, title: str, total: int | None) -> AbstractContextManager[Task]:  # noqa: ARG002
+    def task(self, title: str, total: int | None) -> Iterator[Task]:  # noqa: ARG002
         """A task that shows nothing."""
-        return self._task()
+        yield SilentTask()
 
     def say(self, line: str) -> None:
         """Says nothing."""

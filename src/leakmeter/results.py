@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.intervals import Interval
-from leakmeter.evaluation.score import Score
+from leakmeter.evaluation.score import ClassScore, Score
 from leakmeter.evaluation.transfer import Transfer
 from leakmeter.evaluation.tries import Tries
 from leakmeter.extraction.base import CurvePoint
@@ -70,6 +70,8 @@ class CellResult(Settings):
     """Whether the victim answered the same inputs alike when asked twice."""
     saturated: float | None = None
     """The share of the victim's probabilities on test data that are 0 or 1."""
+    class_scores: list[ClassScore] = Field(default_factory=list)
+    """How the final copy agrees on each class, in their order; empty: not measured."""
     transfer: Transfer | None = None
     """What adversarial examples made on the copy do to the victim."""
     transfer_error: str = ""
@@ -96,6 +98,8 @@ class VictimFacts(Settings):
     test_size: int = 0
     authorized_by: str | None = None
     """Who allowed the audit of a model on another machine."""
+    class_names: list[str] = Field(default_factory=list)
+    """What the classes are called, in their order; empty: they have only numbers."""
 
 
 class CopyCost(Settings):

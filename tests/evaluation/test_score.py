@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.special import softmax
 from scipy.stats import entropy
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, confusion_matrix
 from statsmodels.stats.proportion import proportion_confint
 from torch import Tensor, nn
 
@@ -110,3 +110,19 @@ def test_wrong_labels_and_broken_copies_are_named(data: tuple[Tensor, Tensor]) -
         score(diverged, victim, data)
     with pytest.raises(UsageError, match="expected a victim made by load_victim, got Sequential"):
         score(net(1), net(0), data)  # type: ignore[arg-type]
+
+
+def test_class_by_class_adds_up_to_the_whole(data: tuple[Tensor, Tensor]) -> None:
+    x, _ = data
+    truth, found = logits(net(0), x).argmax(1), logits(net(1), x).argmax(1)
+    found_by = reference(load_victim(net(0), **BOX), data).class_scores(net(1))
+    table = confusion_matrix(truth, found, labels=range(4))
+    assert [each.n for each in found_by] == table.sum(1).tolist()
+    assert [each.same for each in found_by] == table.diagonal().tolist()
+    assert sum(each.same for each in found_by) / 1000 == score(net(1), load_victim(net(0), **BOX), data).fidelity
+
+
+def test_a_single_score_has_two_classes(data: tuple[Tensor, Tensor]) -> None:
+    found = reference(load_victim(net(0, 1), outputs="logits", **BOX), data).class_scores(net(0, 1))
+    assert [each.same for each in found] == [each.n for each in found]
+    assert len(found) == 2

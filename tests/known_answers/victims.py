@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def balanced_net(*layers: int, seed: int = 0, scale: float = 3.0) -> nn.Sequenti
     torch.manual_seed(seed)
     sizes = (FEATURES, *layers)
     parts: list[nn.Module] = []
-    for a, b in pairwise(sizes):
+    for a, b in itertools.pairwise(sizes):
         parts += [nn.Linear(a, b), nn.ReLU()]
     net = nn.Sequential(*parts[:-1]).eval()
     x, last = inputs(2000, seed=99), net[-1]

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from leakmeter.evaluation.intervals import wilson
-from leakmeter.evaluation.score import Score
+from leakmeter.evaluation.score import ClassScore, Score
 from leakmeter.evaluation.transfer import FlipRate, Transfer
 from leakmeter.extraction.base import CurvePoint
 from leakmeter.plan import Plan
@@ -153,6 +153,7 @@ def full_audit(make_audit: MakeAudit) -> AuditResult:
         each.model_copy(
             update={
                 "transfer": make_transfer(0.61),
+                "class_scores": [ClassScore(n=100, same=90 - 5 * k) for k in range(10)],
                 "notes": each.notes
                 | {"utility": {"accuracy_loss": lost[each.defense][0], "distortion": lost[each.defense][1]}},
             }
@@ -161,7 +162,8 @@ def full_audit(make_audit: MakeAudit) -> AuditResult:
     ]
     points = [(0.0, 0.93), (0.25, 0.81), (0.5, 0.6), (0.75, 0.33), (1.0, 0.1)]
     certified = Certified(label="sigma 0.5", n=500, alpha=0.001, points=points)
-    return result.model_copy(update={"cells": cells, "certified": certified})
+    victim = result.victim.model_copy(update={"class_names": [f"digit {k}" for k in range(10)]})
+    return result.model_copy(update={"cells": cells, "certified": certified, "victim": victim})
 
 
 @cache

@@ -81,7 +81,7 @@ def test_ids_of_two_charts_differ(make_audit):
 
 
 def test_too_many_arms_keep_the_strongest(make_audit):
-    probs = surfaces(make_audit(attacks=14, seeds=1))[0]
+    probs = surfaces(make_audit(attacks=14, seeds=1, views=("probs",)))[0]
     kept = drawn(probs)
     assert len(kept) == 8
     assert kept[0] == probs.best

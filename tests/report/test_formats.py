@@ -99,7 +99,13 @@ def test_the_terminal_does_not_call_a_measurement_a_pass(make_audit):
 def test_a_run_folder_gets_every_format_and_reads_back(make_audit, tmp_path):
     result = make_audit()
     write_reports(result, tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"results.json", "report.html", "report.md", "junit.xml"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "results.json",
+        "report.html",
+        "report.md",
+        "junit.xml",
+        "report.sarif",
+    }
     assert AuditResult.read(tmp_path) == result
 
 

@@ -179,3 +179,17 @@ def test_notebooks_show_the_verdict(make_audit):
 def test_a_note_of_another_shape_is_shown_as_it_was_recorded(make_audit, tmp_path: Path):
     page = Page(to_html(make_audit(attacks=1, seeds=1, notes={"detector": {"alarm": 7}}), tmp_path))
     assert '{"alarm": 7}' in page.text
+
+
+def test_a_word_of_the_glossary_explains_itself_once_a_section(full_html):
+    page = Page(full_html)
+    words = [attributes for attributes in page.all("a") if attributes.get("class") == "word"]
+    assert all(attributes["href"] == "#glossary" for attributes in words)
+    assert any(attributes["title"].startswith("fidelity: how often the copy") for attributes in words)
+    for section in full_html.split("<section")[1:]:
+        assert section.count('title="fidelity: ') <= 1
+    assert "glossary" in page.ids()
+
+
+def test_without_a_glossary_words_are_only_words(make_audit):
+    assert 'class="word"' not in summary_html(make_audit())

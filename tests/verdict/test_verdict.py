@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from leakmeter.evaluation.intervals import exact
+from leakmeter.evaluation.intervals import exact, wilson
 from leakmeter.evaluation.score import Score
+from leakmeter.evaluation.transfer import FlipRate, Transfer
 from leakmeter.extraction.base import CurvePoint
 from leakmeter.extraction.certificate import CopyCertificate
 from leakmeter.extraction.findings import Findings
@@ -192,3 +193,25 @@ def test_results_of_the_first_version_are_read_and_have_no_findings() -> None:
     newer = old.model_dump_json().replace('"schema_version":1', f'"schema_version":{SCHEMA_VERSION + 1}')
     with pytest.raises(ValidationError, match="schema_version"):
         AuditResult.model_validate_json(newer)
+
+
+def test_transfer_is_told_of_one_arm_never_averaged_over_defenses() -> None:
+    def flipped(value: float) -> Transfer:
+        rate = FlipRate(value=value, n=100, interval=wilson(round(100 * value), 100))
+        return Transfer(
+            attack="pgd",
+            norm="linf",
+            eps=0.1,
+            targeted=False,
+            copy_rate=rate,
+            noise_rate=rate.model_copy(update={"value": 0.05}),
+            untrained_rate=None,
+            white_box_rate=None,
+        )
+
+    bare = [cell({100: 0.9}, seed, transfer=flipped(value)) for seed, value in ((0, 0.5), (1, 0.54))]
+    defended = [cell({100: 0.6}, seed, defense="rounding:1", transfer=flipped(0.24)) for seed in (2, 3)]
+    (told,) = [line for line in judge(plan(), bare + defended).sentences if "flipped" in line]
+    assert told.startswith("With such a copy (surrogate, seeing probs), 52.0% of correct inputs can be flipped")
+    (told,) = [line for line in judge(plan(), defended).sentences if "flipped" in line]
+    assert told.startswith("With such a copy (surrogate, seeing probs, behind rounding:1), 24.0% of")

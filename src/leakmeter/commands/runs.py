@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from leakmeter.commands import options
+from leakmeter.errors import UsageError
 
 
 def list_runs(out: options.Out = Path("runs")) -> None:
-    """Lists the runs in a folder."""
-    from leakmeter.runs.listing import list_runs as rows
+    """Lists the runs in a folder, oldest first."""
+    if not out.is_dir():
+        raise UsageError(f"there is no folder {out}; runs are written there by audit, extract and demo")
+    found = sorted(path.parent for path in out.glob("*/plan.toml"))
+    for path in found:
+        typer.echo(f"{path.name:44} {_state(path)}")
+    if not found:
+        typer.echo(f"no runs in {out}")
 
-    for row in rows(out):
-        typer.echo(row)
+
+def _state(path: Path) -> str:
+    results = path / "results.json"
+    if not results.exists():
+        done = len(list(path.glob("cells/*/cell.json")))
+        return f"unfinished ({done} cells done; go on with --resume {path})"
+    try:
+        verdict = json.loads(results.read_text())["verdict"]
+        return f"{verdict['outcome']:10} {verdict['headline']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "results.json cannot be read"
 
 
 def report(run: Annotated[Path, typer.Argument(help="a run directory, or its results.json")]) -> None:

@@ -47,6 +47,16 @@ class Score(BaseModel):
     """The same class by class, and what a copy that ignores its input would get; None: measured before there was it."""
 
 
+class ClassScore(BaseModel):
+    """How a copy agrees with the victim on the inputs to which the victim gives one class."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    n: int
+    same: int
+    """On how many of them the copy names the same class."""
+
+
 @dataclass(frozen=True, eq=False)
 class Reference:
     """Test inputs with the victim's answers to them."""
@@ -77,6 +87,15 @@ class Reference:
             max_error=self._max_error(logits),
             by_class=by_class(labels, truth, self.y),
         )
+
+    def class_scores(self, substitute: nn.Module) -> list[ClassScore]:
+        """The copy's agreement class by class, in their order."""
+        truth, classes = self.answer.labels, max(self.answer.classes, 2)
+        same = to_labels(predict(substitute, self.x)) == truth
+        counts = zip(
+            truth.bincount(minlength=classes).tolist(), truth[same].bincount(minlength=classes).tolist(), strict=True
+        )
+        return [ClassScore(n=n, same=agreed) for n, agreed in counts]
 
     def save(self, path: Path) -> None:
         """Keeps the victim's answers; the inputs stay where they came from."""

@@ -25,7 +25,7 @@ class Labels(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class ModelFacts:
     """What is known of the model before the attack."""
 
     classes: int
@@ -42,7 +42,7 @@ class Access(Labels, Protocol):
     def opened(self) -> AbstractContextManager[None]:
         """Makes the model ready for the length of a `with` block."""
 
-    def look(self, x: Tensor) -> Look:
+    def look(self, x: Tensor) -> ModelFacts:
         """Checks the model on the originals."""
 
     def judge(self, x: Tensor) -> Tensor:
@@ -70,9 +70,9 @@ class OracleLabels:
         """An oracle is always ready."""
         return nullcontext()
 
-    def look(self, x: Tensor) -> Look:  # noqa: ARG002
+    def look(self, x: Tensor) -> ModelFacts:  # noqa: ARG002
         """What the specification says: looking would cost queries."""
-        return Look(max(2, self.oracle.spec.classes), None)
+        return ModelFacts(max(2, self.oracle.spec.classes), None)
 
     def judge(self, x: Tensor) -> Tensor:
         """The owner's own look, on the evaluation account."""
@@ -116,14 +116,14 @@ class WhiteBox:
         with evaluating(self.module), torch.inference_mode(False), torch.enable_grad():
             yield
 
-    def look(self, x: Tensor) -> Look:
+    def look(self, x: Tensor) -> ModelFacts:
         """The logits of the originals, after a check that they are logits."""
         logits = self.logits(x)
         if logits.dim() != 2 or logits.shape[0] != len(x) or logits.shape[1] < 2:
             raise UsageError(f"expected logits of shape ({len(x)}, classes), got {tuple(logits.shape)}")
         if not bool(torch.isfinite(logits).all()):
             raise Inconclusive("the model answers the original inputs with NaN or infinity; repair the model first")
-        return Look(logits.shape[1], logits)
+        return ModelFacts(logits.shape[1], logits)
 
     def judge(self, x: Tensor) -> Tensor:
         """The module's own labels."""

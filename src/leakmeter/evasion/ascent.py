@@ -17,7 +17,7 @@ FLAT = "the gradient is zero there: the model is saturated, or hides its gradien
 
 
 @dataclass(frozen=True)
-class Leg:
+class AscentPhase:
     """A part of a climb: one loss, and the length of each step."""
 
     loss: Loss
@@ -33,7 +33,7 @@ class Climb:
     height: Tensor
     """The margin there; above 0 the example is broken."""
     flat: Tensor
-    """Examples that found no gradient at the start of the last leg they began."""
+    """Examples that found no gradient at the start of the last phase they began."""
 
 
 def climb(
@@ -41,23 +41,23 @@ def climb(
     ball: Ball,
     goal: Goal,
     start: Tensor,
-    legs: Sequence[Leg],
+    phases: Sequence[AscentPhase],
     task: Task,
     *,
     momentum: float = 0.0,
     early_stop: bool = False,
 ) -> Climb:
-    """Climbs leg by leg, each from the best point so far; with `early_stop`, each example until it is broken.
+    """Climbs phase by phase, each from the best point so far; with `early_stop`, each example until it is broken.
 
     Rows never mix, so an example ends where it would end alone, up to rounding inside the model.
     """
     best, height = start.clone(), start.new_full((len(start),), -torch.inf)
     flat = torch.zeros_like(height, dtype=torch.bool)
     rows, velocity = torch.arange(len(start), device=start.device), torch.zeros_like(start)
-    for leg in legs:
+    for phase in phases:
         x = best[rows]
-        for step, length in enumerate(leg.lengths):
-            logits, gradient = access.gradient(x, goal, leg.loss)
+        for step, length in enumerate(phase.lengths):
+            logits, gradient = access.gradient(x, goal, phase.loss)
             if step == 0:
                 flat[rows] = is_flat(gradient)
             _keep_best(best, height, rows, x, margin(logits, goal))

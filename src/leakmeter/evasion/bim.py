@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from leakmeter.evasion.access import WhiteBox
-from leakmeter.evasion.ascent import FLAT, Leg, climb
+from leakmeter.evasion.ascent import FLAT, AscentPhase, climb
 from leakmeter.evasion.attack import Candidates, GradientAttack, Problem
 from leakmeter.evasion.goal import LOSSES
 
@@ -24,7 +24,7 @@ class Bim(GradientAttack):
 
     def run(self, problem: Problem[WhiteBox]) -> Candidates:
         """Climbs from the original."""
-        legs = [Leg(LOSSES[self.loss], [self.reach * problem.ball.eps / self.steps] * self.steps)]
+        phases = [AscentPhase(LOSSES[self.loss], [self.reach * problem.ball.eps / self.steps] * self.steps)]
         with problem.progress.task("climbing", self.steps) as task:
-            end = climb(problem.access, problem.ball, problem.goal, problem.x, legs, task, momentum=self.momentum)
+            end = climb(problem.access, problem.ball, problem.goal, problem.x, phases, task, momentum=self.momentum)
         return Candidates(end.best, {int(row): FLAT for row in end.flat.nonzero()})

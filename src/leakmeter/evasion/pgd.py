@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from leakmeter.evasion.access import WhiteBox
-from leakmeter.evasion.ascent import FLAT, Leg, climb
+from leakmeter.evasion.ascent import FLAT, AscentPhase, climb
 from leakmeter.evasion.attack import Candidates, GradientAttack, Problem
 from leakmeter.evasion.goal import LOSSES
 from leakmeter.seeds import stream
@@ -46,8 +46,8 @@ class Pgd(GradientAttack):
                 if len(rows) == 0:
                     break
                 ball, goal = problem.ball.rows(rows), problem.goal.rows(rows)
-                start, legs = self._start(problem, restart)[rows], self._legs(problem.ball.eps)
-                end = climb(problem.access, ball, goal, start, legs, task, early_stop=self.early_stop)
+                start, phases = self._start(problem, restart)[rows], self._phases(problem.ball.eps)
+                end = climb(problem.access, ball, goal, start, phases, task, early_stop=self.early_stop)
                 higher = end.height > height[rows]
                 best[rows[higher]], height[rows[higher]] = end.best[higher], end.height[higher]
                 flat.update(rows[end.flat].tolist())
@@ -59,13 +59,13 @@ class Pgd(GradientAttack):
             return problem.x
         return problem.ball.sample(stream(problem.seed, "pgd", restart, device=problem.x.device))
 
-    def _legs(self, eps: float) -> list[Leg]:
+    def _phases(self, eps: float) -> list[AscentPhase]:
         """Climbs whose steps fall linearly to nothing and together are `reach` radii long."""
         losses = ["ce", "margin", "ce", "margin"] if self.loss == "both" else [self.loss]
         ends = [round(self.steps * part / len(losses)) for part in range(len(losses) + 1)]
         counts = [end - start for start, end in pairwise(ends)]
         return [
-            Leg(LOSSES[loss], [self.reach * eps * 2 * (n - step) / (n * (n + 1)) for step in range(n)])
+            AscentPhase(LOSSES[loss], [self.reach * eps * 2 * (n - step) / (n * (n + 1)) for step in range(n)])
             for loss, n in zip(losses, counts, strict=True)
             if n > 0
         ]

@@ -107,9 +107,12 @@ ATTACKS: Registry[type[Attack]] = Registry(
         "codfe": "leakmeter.extraction.codfe:Codfe",
         "dast": "leakmeter.extraction.dast:Dast",
         "procedural": "leakmeter.extraction.procedural:Procedural",
+        "auto": "leakmeter.extraction.auto:Auto",
         "gradients": "leakmeter.extraction.gradients:Gradients",
         "exact": "leakmeter.extraction.exact.attack:Exact",
         "exact-values": "leakmeter.extraction.exact.attack:ExactValues",
+        "tabular": "leakmeter.extraction.tabular:Tabular",
+        "exact-tree": "leakmeter.extraction.exact_tree.attack:ExactTree",
     },
     group="leakmeter.attacks",
 )
@@ -172,7 +175,7 @@ def extract(
     attack = make_attack(name, options)
     attack.check(oracle.spec, oracle.view)
     judge = test if test is None or isinstance(test, Reference) else reference(oracle, test)
-    ends = _stops(stops, oracle.remaining)
+    ends = _stops(stops, oracle)
     job = AttackJob(seed, torch.device(device), progress, ends, checkpoints=checkpoints, _reference=judge)
     start = time.perf_counter()
     substitute, findings = attack.run(oracle, job)
@@ -214,11 +217,13 @@ def make_student(name: str, spec: VictimSpec, seed: int) -> nn.Module:
     return made
 
 
-def _stops(stops: Sequence[int], left: int | None) -> tuple[int, ...]:
+def _stops(stops: Sequence[int], oracle: Oracle) -> tuple[int, ...]:
+    """Where the curve has points. Rows that were lost shorten a resumed attack; its stops stay what they were."""
+    left = oracle.remaining
     if left == 0:
         raise UsageError("expected a budget with queries left, got none; give the oracle a larger one")
-    bad = [stop for stop in stops if stop < 1 or (left is not None and stop > left)]
+    whole = None if left is None else left + oracle.lost
+    bad = [stop for stop in stops if stop < 1 or (whole is not None and stop > whole)]
     if bad:
-        raise UsageError(f"expected stops between 1 and the {left or 'unlimited'} queries left, got {bad[0]}")
-    ends = {*stops} if left is None else {*stops, left}
-    return tuple(sorted(ends))
+        raise UsageError(f"expected stops between 1 and the {whole or 'unlimited'} queries left, got {bad[0]}")
+    return tuple(sorted({*stops} if whole is None else {*stops, whole}))

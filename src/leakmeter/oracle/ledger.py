@@ -77,7 +77,14 @@ class Ledger:
             self._open()
 
     def reserve(self, account: str, sizes: list[int], *, explanations: int = 0, work: int = 0) -> list[int]:
-        """Enters one question of `sum(sizes)` rows, sent in pieces, all or nothing; returns an id for each piece."""
+        """Enters one question, all or nothing; returns an id for each piece.
+
+        Args:
+            account: who asks.
+            sizes: the rows of each piece in which it is sent.
+            explanations: how many of the rows are explained.
+            work: what the server computes for the explanations.
+        """
         rows = sum(sizes)
         if not sizes or min(sizes) < 1:
             raise UsageError(f"expected pieces of at least one row, got {sizes}")

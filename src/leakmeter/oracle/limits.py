@@ -52,7 +52,14 @@ class Limits(Protocol):
         """The number of this attempt at the job; earlier ones get nothing any more."""
 
     def take(self, job: str, attempt: int, account: str, rows: int) -> None:
-        """Counts rows that are about to be asked, or raises BudgetExhausted: then they must not be."""
+        """Counts rows that are about to be asked, or raises BudgetExhausted: then they must not be.
+
+        Args:
+            job: whose rows they are.
+            attempt: its number; any but the latest raises Superseded.
+            account: on which account of the job's ledger they are entered.
+            rows: how many.
+        """
 
     def taken(self, job: str) -> dict[str, int]:
         """All rows that all attempts at the job took, by account."""

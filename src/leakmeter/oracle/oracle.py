@@ -70,6 +70,8 @@ class Oracle:
         self._responder, self._truth, self._seed, self._log = victim, truth or victim, seed, log
         self._native = View(self._truth.spec.outputs)
         self._replay = Replay(self.ledger, log, remote=victim.remote) if log is not None else None
+        self.lost = self.ledger.spent() - self._replay.waiting(ATTACK) if self._replay is not None else 0
+        """Rows that earlier processes asked and never heard the answers to: counted, and not to be had."""
         self._cache: dict[bytes, dict[str, Tensor]] | None = {} if cache else None
         self._undo, self._observer = undo, observer
         self._lock = threading.Lock()
@@ -111,8 +113,10 @@ class Oracle:
             try:
                 answers.append(self.query(piece))
             except BudgetExhausted as error:
-                if error.remaining > 0:
-                    x = piece[: error.remaining]
+                # Rows paid for and not yet repeated count as left, but pay for these only if these are a repeat.
+                fits = [n for n in (error.remaining, self.ledger.remaining or 0) if 0 < n < len(piece)]
+                if fits:
+                    x = piece[: max(fits)]
                     continue
                 if not answers:
                     raise

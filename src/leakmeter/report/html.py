@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count, groupby
 from pathlib import Path
@@ -11,10 +12,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from leakmeter.report.blocks import Block, Chart, Document, Link, Mono, Numeric, Part, Strong
+from leakmeter.report.glossary import GLOSSARY, PLURALS
 from leakmeter.report.sections import report_document
 from leakmeter.report.sections.attack_by_view import section as attack_by_view
 from leakmeter.report.sections.verdict import section as verdict
+from leakmeter.report.sections.what_to_do import section as what_to_do
 from leakmeter.results import AuditResult
+
+_WORDS = re.compile(rf"\b({'|'.join([*PLURALS, *GLOSSARY])})\b", re.IGNORECASE)
 
 
 def document_html(document: Document, template: str = "page.html") -> str:
@@ -23,8 +28,8 @@ def document_html(document: Document, template: str = "page.html") -> str:
 
 
 def summary_html(result: AuditResult) -> str:
-    """The verdict and what every attack got, for notebooks."""
-    return document_html(report_document(result, Path(), (verdict, attack_by_view)), "fragment.html")
+    """The verdict, what follows from it, and what every attack got, for notebooks."""
+    return document_html(report_document(result, Path(), (verdict, what_to_do, attack_by_view)), "fragment.html")
 
 
 def _environment(document: Document) -> Environment:
@@ -36,13 +41,15 @@ def _environment(document: Document) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    inline = _Inline({section.id for section in document.sections})
     made.tests["numeric"] = lambda column: isinstance(column, Numeric)
     made.filters |= {
         "runs": _runs,
         "svg": _svg(),
         "base64": lambda png: base64.b64encode(png).decode(),
-        "inline": _inline({section.id for section in document.sections}),
+        "inline": inline,
     }
+    made.globals["begin"] = inline.begin
     return made
 
 
@@ -63,18 +70,38 @@ def _svg() -> Callable[[Chart], Markup]:
     return draw
 
 
-def _inline(targets: set[str]) -> Callable[[Sequence[Part]], Markup]:
-    """Parts of a sentence; a link to a section that is not there is plain words."""
+class _Inline:
+    """Parts of a sentence. Where a section first uses a word of the glossary, hovering says what it means."""
 
-    def one(part: Part) -> Markup:
+    def __init__(self, targets: set[str]) -> None:
+        self._targets, self._said = targets, set[str]()
+
+    def begin(self) -> str:
+        """A new section: its reader may not have seen the others."""
+        self._said.clear()
+        return ""
+
+    def __call__(self, parts: Sequence[Part]) -> Markup:
+        return Markup().join(map(self._one, parts))
+
+    def _one(self, part: Part) -> Markup:
         match part:
             case Mono():
                 return Markup("<code>{}</code>").format(str(part))
             case Strong():
                 return Markup("<strong>{}</strong>").format(str(part))
             case Link(text, section):
-                return Markup('<a href="#{}">{}</a>').format(section, text) if section in targets else escape(text)
+                return self._link(section, text)
             case _:
-                return escape(part)
+                return Markup().join(map(self._word, _WORDS.split(part)))
 
-    return lambda parts: Markup().join(map(one, parts))
+    def _link(self, section: str, text: str) -> Markup:
+        """Plain words where the section is not there."""
+        return Markup('<a href="#{}">{}</a>').format(section, text) if section in self._targets else escape(text)
+
+    def _word(self, text: str) -> Markup:
+        word = PLURALS.get(text.lower(), text.lower())
+        if word not in GLOSSARY or word in self._said or "glossary" not in self._targets:
+            return escape(text)
+        self._said.add(word)
+        return Markup('<a class="word" href="#glossary" title="{}: {}">{}</a>').format(word, GLOSSARY[word], text)

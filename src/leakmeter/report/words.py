@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from leakmeter.report.blocks import Tone
-from leakmeter.results import Arm, CopyCost, Verdict
+from leakmeter.results import Arm, CopyCost, Verdict, VictimFacts
 
 _OUTCOMES = {"pass": "Policy met", "exceeded": "Policy exceeded", "undecided": "Inconclusive"}
 _TONES: dict[str, Tone] = {"pass": "good", "exceeded": "bad", "undecided": "unsure"}
@@ -84,6 +84,11 @@ def cost_words(arm: Arm, cost: CopyCost) -> tuple[str, str]:
     if cost.made is None:
         return f"not within {count(arm.queries)}", tries
     return f"{count(cost.made_low)} to {count(cost.made)}" if cost.made_low < cost.made else count(cost.made), tries
+
+
+def class_name(victim: VictimFacts, number: int) -> str:
+    """A class's own name where the owner gave one."""
+    return victim.class_names[number] if number < len(victim.class_names) else f"class {number}"
 
 
 def copies_words(arm: Arm) -> str:

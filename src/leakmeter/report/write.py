@@ -8,6 +8,7 @@ from leakmeter.files import write_atomic, writing
 from leakmeter.report.html import document_html
 from leakmeter.report.junit import junit_xml
 from leakmeter.report.markdown import document_markdown
+from leakmeter.report.sarif import sarif_text
 from leakmeter.report.sections import report_document
 from leakmeter.results import AuditResult
 
@@ -20,3 +21,4 @@ def write_reports(result: AuditResult, folder: Path) -> None:
         write_atomic(folder / "report.html", document_html(document).encode())
         write_atomic(folder / "report.md", document_markdown(document).encode())
         write_atomic(folder / "junit.xml", junit_xml(result).encode())
+        write_atomic(folder / "report.sarif", sarif_text(result).encode())

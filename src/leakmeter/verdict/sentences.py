@@ -10,6 +10,7 @@ from leakmeter.evaluation.cheaper import cheaper
 from leakmeter.evaluation.transfer import Transfer
 from leakmeter.plan import Plan
 from leakmeter.results import Arm, CellResult, CopyCost
+from leakmeter.verdict.arms import arm_label
 from leakmeter.verdict.findings import explained, whole
 
 GOOD = 0.9  # the fidelity of a copy worth stealing
@@ -156,20 +157,20 @@ def _rates(arms: list[Arm], per_day: int | None) -> list[str]:
 
 def _transfer(cells: list[CellResult]) -> list[str]:
     """The strongest thief, beside noise of the same size and the white box."""
-    groups: dict[tuple[str, str], list[Transfer]] = defaultdict(list)
+    groups: dict[tuple[str, str, str], list[Transfer]] = defaultdict(list)
     for cell in cells:
         if cell.transfer is not None and not cell.control:
-            groups[cell.attack, cell.view].append(cell.transfer)
+            groups[arm_label(cell), cell.view, cell.defense].append(cell.transfer)
     if not groups:
         return []
-    (attack, view), found = max(groups.items(), key=lambda group: fmean(each.copy_rate.value for each in group[1]))
+    (label, view, defense), found = max(groups.items(), key=lambda arm: fmean(each.copy_rate.value for each in arm[1]))
     white = [each.white_box_rate.value for each in found if each.white_box_rate is not None]
     against = f"against {fmean(each.noise_rate.value for each in found):.1%} for random noise"
     distance = "" if found[0].eps is None else f" at {found[0].norm} {found[0].eps:.3g}"
     return [
-        f"With such a copy ({attack}, seeing {view}), {fmean(each.copy_rate.value for each in found):.1%} of correct "
-        f"inputs can be flipped{distance} ({found[0].attack}), {against}"
-        + (f" and {fmean(white):.1%} white-box." if white else ".")
+        f"With such a copy ({label}, seeing {view}{_behind(defense)}), "
+        f"{fmean(each.copy_rate.value for each in found):.1%} of correct inputs can be flipped{distance} "
+        f"({found[0].attack}), {against}" + (f" and {fmean(white):.1%} white-box." if white else ".")
     ]
 
 

@@ -39,7 +39,10 @@ class OnnxFunction:
 
     def __call__(self, x: np.ndarray) -> Any:
         """The outputs for a batch."""
-        return self._session.run([self._output], {self._input: x})[0]
+        outputs = self._session.run([self._output], {self._input: x})[0]
+        if isinstance(outputs, list) and outputs and isinstance(outputs[0], dict):  # converters of trees add a ZipMap
+            return np.array([[row[key] for key in outputs[0]] for row in outputs])
+        return outputs
 
 
 class OnnxKind(FileKind):

@@ -17,8 +17,10 @@ MakeSection = Callable[[AuditResult, Path], Section | None]
 
 ORDER = (
     "verdict",
+    "what_to_do",
     "copy_cost",
     "attack_by_view",
+    "classes",
     "rate_limits",
     "queries",
     "transfer",
@@ -29,6 +31,7 @@ ORDER = (
     "checks",
     "spending",
     "reproduce",
+    "glossary",
     "limits",
 )
 

@@ -52,7 +52,7 @@ def _rows(result: AuditResult) -> Iterator[Row]:
                 yield Row(
                     surface.name,
                     f"{fidelity:.0%}",
-                    arm.label,
+                    surface.named(arm),
                     cost_words(arm, cost)[0],
                     *([f"{prices['query'] * queries:,.2f}"] if prices else []),
                     days(queries / per_day(result)),

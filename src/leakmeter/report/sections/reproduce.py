@@ -33,6 +33,7 @@ def _facts(result: AuditResult) -> list[tuple[str, str]]:
     victim = result.victim
     named = [
         ("Model", _model(victim)),
+        ("Classes", ", ".join(victim.class_names)),
         ("Test data", f"{victim.test}, {count(victim.test_size)} inputs" if victim.test else ""),
         ("Seeds", ", ".join(map(str, result.plan.get("seeds") or []))),
         ("Authorised by", victim.authorized_by or ""),

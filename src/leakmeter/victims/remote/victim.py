@@ -122,7 +122,7 @@ class RemoteVictim(Victim):
 
     def _ask(self, x: np.ndarray, charge: Charge, stop: threading.Event) -> np.ndarray:
         def read(body: bytes) -> np.ndarray:
-            return conform(self._wire.decode(body), len(x), self.spec, x.dtype)
+            return _conform(self._wire.decode(body), len(x), self.spec, x.dtype)
 
         try:
             return self._client.post(self._wire.url, self._wire.encode(x), read, lambda: charge(len(x)), stop)
@@ -131,11 +131,13 @@ class RemoteVictim(Victim):
             raise
 
 
-def conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[Any]) -> np.ndarray:
+def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[Any]) -> np.ndarray:
     """The outputs as the spec promises them, or what is wrong with them."""
     labels = spec.outputs == "labels"
     wanted = (rows,) if labels else (rows, spec.classes)
     narrow = outputs.shape in ((rows,), (rows, 1))
+    if narrow and spec.outputs == "probs" and spec.classes == 2:  # the probability of the second class
+        outputs = np.stack([1 - outputs.reshape(rows), outputs.reshape(rows)], 1)
     if outputs.shape != wanted and not (narrow and (labels or spec.classes == 1)):
         raise BadAnswer(f"its answer had the shape {outputs.shape} instead of {wanted}")
     outputs = outputs.reshape(wanted)
