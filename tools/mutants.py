@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 TARGETS = {
     "evaluation/bounded.py": ["evaluation/test_bounded.py"],
     "evaluation/intervals.py": ["evaluation/test_intervals.py", "evaluation/test_tries.py"],
-    "evaluation/tries.py": ["evaluation/test_tries.py", "verdict"],
+    "evaluation/tries.py": ["evaluation/test_tries.py", "verdict/test_verdict.py"],
     "evaluation/crossing.py": ["evaluation/test_crossing.py"],
     "evaluation/cheaper.py": ["evaluation/test_cheaper.py"],
     "evaluation/by_class.py": ["evaluation/test_by_class.py"],
