@@ -1,7 +1,7 @@
 """The attacker who chooses: sources, students, readings and augmentations, by its own answers and nothing else.
 
 1. **Ask.** Every source of queries is tried a little; the rest comes from those whose answers tell most
-   (`sources/asking.py`). Where answers are not exact, in rounds: the best student so far picks what it finds hardest.
+   (`sources/asking.py`). Where answers are coarse, in rounds: the best student so far picks what it finds hardest.
 2. **Choose.** A share of the answers is held out. Students learn the others, and the one that agrees most often with
    the held-out labels wins; then ways to read an answer, then augmentations. Whatever a view shows, one way to read it
    is its label alone: whoever sees more, or sees what a defense spoiled, can do as well as who sees less.
@@ -35,6 +35,7 @@ from leakmeter.extraction.students.reading import Reading, readings
 from leakmeter.extraction.tabular import Tabular
 from leakmeter.oracle.answer import Answer, to_labels
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.oracle.view import View
 from leakmeter.seeds import derive, stream
 from leakmeter.victims.spec import VictimSpec
 
@@ -56,7 +57,7 @@ class Auto(Attack):
     held_out: float = Field(default=0.15, gt=0, lt=0.5)
     """The share of the answers that decides."""
     rounds: int = Field(default=4, ge=1)
-    """Rounds in which queries are chosen where answers are not exact."""
+    """Rounds in which queries are asked where answers are coarse: each but the first is chosen by a student."""
 
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """At each stop a fresh copy from everything asked up to there."""
@@ -102,9 +103,11 @@ class _Thief:
         pool = None if attack.pool is None else _pool(attack, oracle.spec)
         self.asker = Asker(oracle, names, pool, stream(job.seed, "auto"))
         self.ranking: list[_Trial] = []
+        self.tried: dict[Candidate, float] = {}
 
     def play(self) -> tuple[nn.Module, Findings]:
         copy: nn.Module | None = None
+        self._announce()
         for stop in self.job.stops:
             self._ask(stop)
             best = self._best(f"{stop}")
@@ -120,11 +123,15 @@ class _Thief:
         asker, sources = self.asker, len(self.asker.names)
         if not len(asker.x):
             asker.explore(min(max(_FEW * sources, round(_EXPLORED * stop)), math.ceil(stop / 2)))
-        start, rounds = len(asker.x), 1 if _exact(self.oracle) else self.attack.rounds
+        start, rounds = len(asker.x), 2 if _exact(asker.answer.view) else self.attack.rounds
         for turn in range(rounds):
             goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
-            scout = None if rounds == 1 or turn == 0 else self._best(f"{stop}-{turn}").model
-            asker.exploit(goal, scout)
+            best = None if turn == 0 else self._best(f"{stop}-{turn}")
+            asker.exploit(goal, None if best is None or not self._coarse(best.candidate) else best.model)
+
+    def _coarse(self, best: Candidate) -> bool:
+        """Whether answers say little more than a label: by what they show, or by what proved best to read of them."""
+        return best.reading == "labels" or not _exact(self.asker.answer.view)
 
     def _best(self, name: str) -> _Trial:
         """The candidate to use: all are compared the first time, the two best of then afterwards."""
@@ -139,11 +146,12 @@ class _Thief:
         else:
             trials = self._search(part, name)
         self.ranking = ranked(trials)
+        self.tried |= {trial.candidate: trial.held_out for trial in trials}
         return self.ranking[0]
 
     def _search(self, part: _Part, name: str) -> list[_Trial]:
         """Students first, then for the best of them the other ways to read answers, then the other augmentations."""
-        ways, changes = readings(self.oracle.view, self.spec.classes), augmentations(self.spec)
+        ways, changes = readings(self.asker.answer.view, self.spec.classes), augmentations(self.spec)
         names = self.attack.students or usual_students(self.spec)
         trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in names]
         best = ranked(trials)[0].candidate
@@ -164,7 +172,7 @@ class _Thief:
     def _copy(self, best: Candidate, name: str) -> nn.Module:
         """The winner, from all answers; where these are coarse, the mean of several, which is steadier."""
         x, answer = self.asker.x, self.asker.answer
-        members = 1 if best.student == "linear" or _exact(self.oracle) else _MEMBERS
+        members = _MEMBERS if self._coarse(best) and best.student != "linear" else 1
         seconds = self._seconds(len(x)) / members
         learned = [self._fit(best, x, answer, f"{name}-copy-{i}", seconds) for i in range(members)]
         return learned[0] if members == 1 else Mean(learned)
@@ -177,8 +185,15 @@ class _Thief:
 
     def _seconds(self, n: int) -> float:
         """What a copy from `n` answers is worth: more for larger inputs and for more answers."""
-        size, known = min(max(0.08 * self.spec.features, 12), 300), min(max(n / 5000, 0.25), 10)
+        size, known = min(max(0.08 * self.spec.features, 20), 300), min(max(n / 5000, 0.25), 10)
         return self.attack.effort * size * math.sqrt(known)
+
+    def _announce(self) -> None:
+        """Says before the first query about how long the learning will take."""
+        trials = len(self.attack.students or usual_students(self.spec)) + 3
+        seconds = sum(self._seconds(stop) * (1 + trials / _TRIALS) for stop in self.job.stops)
+        self.job.notes["expected_seconds"] = round(seconds)
+        self.job.progress.say(f"auto: about {max(1, round(seconds / 60))} min of learning on one core")
 
     def _findings(self) -> Findings:
         """What was tried and asked, for the report."""
@@ -189,10 +204,8 @@ class _Thief:
         }
         order = torch.randperm(len(asker.x), generator=stream(self.job.seed, "sheet"))
         self.job.show_queries(asker.x[order])
-        tried = [
-            Trial(name=str(trial.candidate), held_out=trial.held_out, chosen=place == 0)
-            for place, trial in enumerate(self.ranking)
-        ]
+        chosen = self.ranking[0].candidate
+        tried = [Trial(name=str(key), held_out=value, chosen=key == chosen) for key, value in self.tried.items()]
         entropy = class_entropy(class_counts(asker.answer.labels, self.spec.classes))
         return Findings(class_entropy=entropy, tried=tuple(tried))
 
@@ -222,9 +235,9 @@ def _is_table(spec: VictimSpec) -> bool:
     return table_of(spec) is not None and (spec.columns is not None or spec.features <= _COLUMNS)
 
 
-def _exact(oracle: Oracle) -> bool:
+def _exact(view: View) -> bool:
     """Whether answers give all logits up to a constant."""
-    return oracle.view.kind == "logits" or (oracle.view.kind == "probs" and oracle.view.decimals is None)
+    return view.kind == "logits" or (view.kind == "probs" and view.decimals is None)
 
 
 def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
