@@ -225,15 +225,15 @@ class Plan(Settings):
         return self
 
     def ladder(self) -> tuple[int, ...]:
-        """The stops of the curve: those given, or the budget halved three times and then divided by four down to 1.
+        """The stops of the curve: those given, or the budget halved three times, and powers of eight from 1 up.
 
         A cost is known no closer than the stops about it, so that a ladder with few rungs hides what a copy costs.
         """
         if self.stops:
             return tuple(sorted({*self.stops, self.budget}))
         halved = {max(1, self.budget // 2**k) for k in range(4)}
-        quartered = {4**k for k in range(16) if 4**k <= min(halved) // 2}
-        return tuple(sorted(halved | quartered | {1}))
+        below = {8**k for k in range(12) if 8**k <= min(halved) // 4}
+        return tuple(sorted(halved | below | {1}))
 
     def cells(self) -> Iterator[Cell]:
         """Every combination, in the order they run; ids are stable names of folders."""

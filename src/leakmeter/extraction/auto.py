@@ -5,7 +5,7 @@
 2. **Choose.** A share of the answers is held out. Students learn the others, and the one that agrees most often with
    the held-out labels wins; then ways to read an answer, then augmentations. Whatever a view shows, one way to read it
    is its label alone: whoever sees more, or sees what a defense spoiled, can do as well as who sees less.
-3. **Copy.** The winner learns all answers; where these are few or coarse, several of it do and the copy is their mean.
+3. **Copy.** The winner learns all answers; where these are coarse, several of it do and the copy is their mean.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class _Thief:
             asker.exploit(goal, scout)
 
     def _best(self, name: str) -> _Trial:
-        """The candidate to use: all are compared the first time, the three best of then afterwards."""
+        """The candidate to use: all are compared the first time, the two best of then afterwards."""
         x, rows = self.asker.x, self.asker.plausible()
         rows = rows[torch.randperm(len(rows), generator=stream(self.job.seed, "held out", name))]
         held = rows[: max(1, round(self.attack.held_out * len(x)))]
@@ -153,9 +153,9 @@ class _Thief:
         return _Trial(candidate, float(same.float().mean()), model)
 
     def _copy(self, best: Candidate, name: str) -> nn.Module:
-        """The winner, from all answers; the mean of several where answers are few or coarse."""
+        """The winner, from all answers; where these are coarse, the mean of several, which is steadier."""
         x, answer = self.asker.x, self.asker.answer
-        members = 1 if best.student == "linear" or (_exact(self.oracle) and len(x) >= _MANY) else _MEMBERS
+        members = 1 if best.student == "linear" or _exact(self.oracle) else _MEMBERS
         seconds = self._seconds(len(x)) / members
         learned = [self._fit(best, x, answer, f"{name}-copy-{i}", seconds) for i in range(members)]
         return learned[0] if members == 1 else Mean(learned)
@@ -168,7 +168,7 @@ class _Thief:
 
     def _seconds(self, n: int) -> float:
         """What a copy from `n` answers is worth: more for larger inputs and for more answers."""
-        size, known = min(max(0.08 * self.spec.features, 8), 240), min(max(n / 5000, 0.25), 10)
+        size, known = min(max(0.08 * self.spec.features, 12), 300), min(max(n / 5000, 0.25), 10)
         return self.attack.effort * size * math.sqrt(known)
 
     def _findings(self) -> Findings:
@@ -222,6 +222,6 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 
 
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
-_TRIALS, _SHORTEST = 12, 1.5  # a trial takes this fraction of the time for the copy, and some seconds at least
-_AGAIN = 3  # candidates compared again when there are more answers
-_MEMBERS, _MANY = 3, 5000
+_TRIALS, _SHORTEST = 10, 1.0  # a trial takes this fraction of the time for the copy, and some seconds at least
+_AGAIN = 2  # candidates compared again when there are more answers
+_MEMBERS = 2

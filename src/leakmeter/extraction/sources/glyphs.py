@@ -31,6 +31,7 @@ _FONTS = (
 )
 _SIGNS = string.ascii_letters + string.digits + "#$%&*+<=>?@/"
 _SIDE = 48  # pixels a side at which signs are kept
+_BLUR = 9  # pixels: where the ink ends is chosen on the blurred edge, so a pen can be thin or broad
 _FINE = 32  # pixels a side at which they are bent, before the victim's size
 _CHUNK = 1024
 
@@ -65,7 +66,7 @@ def _bent(n: int, height: int, width: int, generator: torch.Generator) -> Tensor
     grid = F.affine_grid(torch.stack(rows, -1).reshape(-1, 2, 3), [n, *shape], align_corners=False)
     grid = grid + 0.06 * smooth_field(generator, n, 2, shape, 4).permute(0, 2, 3, 1)
     sampled = F.grid_sample(signs, grid, align_corners=False)
-    pen, edge = uniform(generator, n, 1, 1, 1, low=0.15, high=0.6), uniform(generator, n, 1, 1, 1, low=2, high=6)
+    pen, edge = uniform(generator, n, 1, 1, 1, low=0.05, high=0.55), uniform(generator, n, 1, 1, 1, low=2, high=6)
     return F.avg_pool2d(((sampled - pen) * edge + 0.5).clamp(0, 1), finer)
 
 
@@ -90,4 +91,4 @@ def _framed(mask: object) -> Tensor:
     sign = F.interpolate(sign, (height, width), mode="bilinear", antialias=True)
     left = (_SIDE - width) // 2
     framed = F.pad(sign, (left, _SIDE - width - left, 4, 4))
-    return F.avg_pool2d(framed, 5, stride=1, padding=2)[0]
+    return F.avg_pool2d(framed, _BLUR, stride=1, padding=_BLUR // 2)[0]

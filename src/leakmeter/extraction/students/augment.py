@@ -18,7 +18,7 @@ def augmentations(spec: VictimSpec) -> tuple[Augmentation, ...]:
     """What may be tried, the likeliest first: colour pictures are mostly of things that have no handedness."""
     if len(spec.input_shape) != 3:
         return ("none",)
-    return ("turned", "none") if spec.input_shape[0] == 1 else ("mirrored", "turned", "none")
+    return ("turned", "none") if spec.input_shape[0] == 1 else ("mirrored", "none")
 
 
 def augmented(x: Tensor, how: Augmentation, draws: torch.Generator) -> Tensor:

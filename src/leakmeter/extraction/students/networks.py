@@ -23,7 +23,7 @@ from leakmeter.seeds import derive, private_randomness
 from leakmeter.training.loop import Batch, Recipe, fit
 from leakmeter.victims.spec import VictimSpec
 
-_STEP, _RATE = 2e-3, 3e10  # seconds a step costs whatever its size; multiplications a second of one core
+_STEP, _RATE, _HALF_RATE = 2e-3, 3e10, 7e10  # seconds a step costs at least; multiplications a second of one core
 _HALF_PAYS = 2_000_000  # multiplications an input from which 16-bit arithmetic is faster
 _LARGEST = 40  # pixels a side that a network sees; larger pictures are averaged down by its first layer
 _FEWEST, _MOST = 60, 20_000
@@ -60,8 +60,8 @@ class Network(Student):
         model = self.build(lesson.spec, lesson.x, lesson.seed).to(lesson.job.device)
         work = multiplications(model, lesson.x[:1].to(lesson.job.device))
         batch = min(_BATCH, max(16, len(lesson.x) // 4))
-        steps = int(lesson.seconds / (_STEP + 3 * batch * work / _RATE))
         half = work >= _HALF_PAYS and lesson.job.device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
+        steps = int(lesson.seconds / (_STEP + 3 * batch * work / (_HALF_RATE if half else _RATE)))
 
         def learn(model: nn.Module, columns: Batch, draws: torch.Generator) -> Tensor:
             x, *target = columns
@@ -119,7 +119,7 @@ def _side(spec: VictimSpec) -> int:
     return min(spec.input_shape[1:]) if len(spec.input_shape) == 3 else 0
 
 
-DENSE = Network(lambda spec: "dense" if spec.features // shrinking(spec.input_shape) ** 2 <= 4096 else None)
+DENSE = Network(lambda spec: "dense" if spec.features <= 1024 else None)
 LENET = Network(lambda spec: "lenet:12" if 8 <= _side(spec) < 32 and spec.input_shape[0] == 1 else None)
 CONVOLUTIONAL = Network(
     lambda spec: None if _side(spec) < 8 else "small-conv:16" if spec.input_shape[0] == 1 else "small-conv:32"
