@@ -27,7 +27,10 @@ class EstimatorKind(VictimKind):
     def open(self, source: Any, request: Request) -> Victim:
         """`predict_proba` where there is one, else `predict`, probed."""
         function, outputs = _function(source)
-        facts = request.facts.or_else(Facts(outputs=outputs, classes=len(source.classes_), dtype=torch.float64))
+        names = tuple(source.classes_) if all(isinstance(name, str) for name in source.classes_) else None
+        facts = request.facts.or_else(
+            Facts(outputs=outputs, classes=len(source.classes_), dtype=torch.float64, class_names=names)
+        )
         return facts.about(source).probed(lambda spec: FunctionVictim(function, spec))
 
 

@@ -28,6 +28,8 @@ class VictimSpec:
     """Columns of the output. One column is a single score, whose sign is the label."""
     outputs: Outputs
     dtype: torch.dtype = torch.float32
+    class_names: tuple[str, ...] = ()
+    """What the classes are called, in their order; empty: they have only numbers."""
 
     @property
     def features(self) -> int:
@@ -67,11 +69,17 @@ class VictimSpec:
             _refuse_type(x.dtype)
         shape = ("n", *self.input_shape)
         if tuple(x.shape[1:]) != self.input_shape or x.dim() != len(shape):
-            hint = "; add the batch dimension with x[None]" if tuple(x.shape) == self.input_shape else ""
-            raise UsageError(f"expected queries of shape {_show(shape)}, got {_show(x.shape)}{hint}")
+            raise UsageError(f"expected queries of shape {_show(shape)}, got {_show(x.shape)}{self._hint(x.shape)}")
         if len(x) == 0:
             raise UsageError("expected at least one query, got none")
         return self.box.admit(x.detach().to(self.dtype))
+
+    def _hint(self, shape: torch.Size) -> str:
+        if tuple(shape) == self.input_shape:
+            return "; add the batch dimension with x[None]"
+        if len(shape) == 4 and (shape[3], shape[1], shape[2]) == self.input_shape:
+            return "; put channels first with permute(0, 3, 1, 2)"
+        return ""
 
 
 def from_array(x: np.ndarray) -> Tensor:
