@@ -153,7 +153,7 @@ def full_audit(make_audit: MakeAudit) -> AuditResult:
         each.model_copy(
             update={
                 "transfer": make_transfer(0.61),
-                "by_class": [ClassScore(n=100, same=90 - 5 * k) for k in range(10)],
+                "class_scores": [ClassScore(n=100, same=90 - 5 * k) for k in range(10)],
                 "notes": each.notes
                 | {"utility": {"accuracy_loss": lost[each.defense][0], "distortion": lost[each.defense][1]}},
             }

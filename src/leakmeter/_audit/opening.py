@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from leakmeter.data.catalogue import load
+from leakmeter.data.columns import Columns
 from leakmeter.data.dataset import Dataset
 from leakmeter.plan import Plan
 from leakmeter.seeds import stream
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.remote.pace import Share
+from leakmeter.victims.trees import column_names
 from leakmeter.victims.victim import Victim
 
 
@@ -17,7 +19,14 @@ def load_test(plan: Plan) -> Dataset | None:
     """The owner's test data, if there is any."""
     if plan.data is None:
         return None
-    data = load(plan.data.name, plan.data.split, Path(plan.data.dir) if plan.data.dir else None)
+    data = load(
+        plan.data.name,
+        plan.data.split,
+        Path(plan.data.dir) if plan.data.dir else None,
+        columns=Columns.parse(plan.columns) if plan.columns else None,
+        target=plan.data.target,
+        names=column_names(plan.victim.source),
+    )
     if plan.data.limit is not None and plan.data.limit < len(data):
         data = data.take(plan.data.limit, stream(0, "test"))
     return data
@@ -31,4 +40,7 @@ def open_victim(plan: Plan, test: Dataset | None, share: Share | None = None) ->
         if test.x.dim() == 4:  # images live in [0, 1] in every dataset here
             given.setdefault("low", 0.0)
             given.setdefault("high", 1.0)
+    columns = Columns.parse(plan.columns) if plan.columns else None if test is None else test.columns
+    if columns is not None:
+        given["columns"] = columns
     return load_victim(plan.victim.source, device=plan.device, share=share, **given)

@@ -82,7 +82,7 @@ class VictimFlags:
         typer.Option(
             "--victim",
             envvar="LEAKMETER_VICTIM",
-            help="package.module:factory, file.py:factory, .pt2, .onnx or http://…",
+            help="package.module:factory, file.py:factory, .pt2, .onnx, .json, .ubj, .txt, .cbm, .skops, http://…",
         ),
     ] = None
     authorized_by: Annotated[
@@ -112,13 +112,17 @@ class DataFlags:
 
     data: Annotated[
         str | None,
-        typer.Option("--data", envvar="LEAKMETER_TEST_DATA", help="test data: a name, an .npz, an image folder"),
+        typer.Option(
+            "--data", envvar="LEAKMETER_TEST_DATA", help="test data: a name, an .npz, .csv or .parquet, a folder"
+        ),
     ] = None
+    target_column: Annotated[str | None, typer.Option("--target-column", help="of a table: its classes")] = None
     data_dir: DataDir = None
 
     def section(self, limit: int | None = None) -> dict[str, Any]:
         """`[data]` of a plan."""
-        return {"name": self.data, "dir": self.data_dir and str(self.data_dir), "limit": limit}
+        place = self.data_dir and str(self.data_dir)
+        return {"name": self.data, "dir": place, "limit": limit, "target": self.target_column}
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from leakmeter.data.columns import Columns
 from leakmeter.errors import UsageError
 from leakmeter.seeds import stream
 
@@ -31,6 +32,7 @@ class Dataset:
         y: int64 labels, or None for a pool of unlabelled inputs.
         classes: the number of classes, None where nothing says it.
         partial: what is missing of the published set, empty where it is whole.
+        columns: what each column of a table may hold, None where nothing says it.
     """
 
     name: str
@@ -38,9 +40,10 @@ class Dataset:
     y: Tensor | None
     classes: int | None
     partial: str = ""
+    columns: Columns | None = None
 
     def __post_init__(self) -> None:
-        _check_inputs(self.name, self.x)
+        _check_inputs(self.name, self.x if self.columns is None else self.columns.admit(self.x).nan_to_num())
         if self.y is not None:
             _check_labels(self.name, self.y, len(self.x), self.classes)
 

@@ -109,7 +109,7 @@ def _cost_of_good_copy(group: list[Arm]) -> str:
             f"tell from less than {GOOD:.0%}."
         )
     most, tries = max(arm.queries for arm in group), sum(arm.seeds for arm in group)
-    return f"no attack made a {GOOD:.0%} copy within {most:,} queries in {tries} tries."
+    return f"no attack made a {GOOD:.0%} copy within {most:,} queries in {_count(tries, 'try', 'tries')}."
 
 
 def _tries(cost: CopyCost) -> str:
@@ -139,7 +139,7 @@ def _classes(arms: list[Arm]) -> list[str]:
 
 
 def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+    return f"{number:,} {one if number == 1 else many}"
 
 
 def _rates(arms: list[Arm], per_day: int | None) -> list[str]:
@@ -151,7 +151,7 @@ def _rates(arms: list[Arm], per_day: int | None) -> list[str]:
     days = max(1, round((cost.made or 0) / rate))
     return [
         f"At {rate:,} queries a day a {GOOD:.0%} copy takes {days} day{'s' if days > 1 else ''} at most; to make it "
-        f"cost a month, allow at most {max(1, cost.made_low // MONTH):,} queries a day to one client."
+        f"cost a month, allow at most {_count(max(1, cost.made_low // MONTH), 'query', 'queries')} a day to one client."
     ]
 
 

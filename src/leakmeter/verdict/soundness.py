@@ -44,7 +44,7 @@ def soundness(cells: list[CellResult]) -> list[Check]:
             [f"{cell.id}: the same inputs brought other answers" for cell in done if cell.repeatable is False],
             "the same inputs brought the same answers",
             "the victim answers the same input differently when asked again",
-            "Fidelity to a random target has a ceiling below 100 %, and one answer is not the model's whole mind.",
+            "Fidelity to a random target has a ceiling below 100 %, and one answer does not show all it may say.",
         ),
         _check(
             "answers informative",

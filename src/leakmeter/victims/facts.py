@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.box import Box
+from leakmeter.data.columns import Columns
 from leakmeter.errors import UsageError, first_line
 from leakmeter.registry import did_you_mean
 from leakmeter.victims.preparation import Preparation, PreparedVictim, settle
@@ -47,6 +48,7 @@ class Facts:
     outputs: str | None = None
     dtype: torch.dtype | None = None
     name: str | None = None
+    columns: Columns | None = None
     class_names: tuple[str, ...] | None = None
     model_shape: Sequence[Any] | None = None
     """The shape that the model itself declares, a side that it leaves open as None."""
@@ -119,10 +121,18 @@ class Facts:
             raise UsageError(f"expected classes to be at least 1, got {self.classes}")
         outputs: Any = self.outputs or "logits"
         dtype = self.dtype or torch.float32
-        return VictimSpec(str(self.name), shape, self._box(shape, dtype), self.classes or 2, outputs, dtype)
+        if self.columns is not None and shape != (len(self.columns),):
+            raise UsageError(
+                f"expected as many columns as the model has inputs, {' x '.join(map(str, shape))}, got "
+                f"{len(self.columns)}: {', '.join(self.columns.names[:12])}; name the target, or leave columns out"
+            )
+        box = self._box(shape, dtype)
+        return VictimSpec(str(self.name), shape, box, self.classes or 2, outputs, dtype, self.columns)
 
     def _shape(self) -> tuple[int, ...] | None:
         """What the owner says; None: what the model declares is enough."""
+        if self.input_shape is None and self.columns is not None and self.model_shape is None:
+            return (len(self.columns),)
         if self.input_shape is None:
             if self.model_shape is not None and all(isinstance(side, int) for side in self.model_shape):
                 return None
@@ -139,6 +149,8 @@ class Facts:
         return shape
 
     def _box(self, shape: tuple[int, ...], dtype: torch.dtype) -> Box:
+        if self.columns is not None:
+            return Box.around(torch.empty(0, dtype=dtype), self.columns.low, self.columns.high)
         missing = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
         if missing:
             raise UsageError(
@@ -173,18 +185,29 @@ class Facts:
             if answer.dim() != 1:
                 raise UsageError(f"expected one label a row, got outputs with {answer.shape[1]} columns")
             return self.classes
-        if answer.dim() == 1:
-            raise UsageError(f"expected {outputs} of shape (n, classes), got one number a row; pass outputs='labels'")
+        if answer.dim() == 1 or answer.shape[1] == 1:
+            return self._narrow(answer, outputs)
         if self.classes is not None and answer.shape[1] != self.classes:
             raise UsageError(f"expected {self.classes} classes, got outputs with {answer.shape[1]} columns")
-        if answer.shape[1] == 1 and (outputs == "probs" or (self.outputs is None and _in_unit(answer))):
-            raise UsageError(
-                "expected a column for each class, got one that may be a probability; return both, 1 - p and p, "
-                "or pass outputs='logits' if it is a score whose sign decides"
-            )
         if outputs == "probs" and not _is_distribution(answer):
             raise UsageError("expected probabilities that are positive and add up to 1; pass outputs='logits'")
         return answer.shape[1]
+
+    def _narrow(self, answer: Tensor, outputs: str) -> int:
+        """One number a row: the probability of the second of two classes, or a score whose sign decides."""
+        if self.classes is not None and self.classes > 2:
+            raise UsageError(f"expected {self.classes} classes, got outputs with one column")
+        if outputs == "probs":
+            if not _in_unit(answer):
+                raise UsageError("expected a probability from 0 to 1, got another number; pass outputs='logits'")
+            return 2
+        if answer.dim() == 1 and self.outputs is None:
+            raise UsageError(
+                "expected a model of classes, got one number a row that is no probability; pass outputs='labels', or "
+                "outputs='logits' if its sign decides; a regression model has no classes to copy, so cut its answers "
+                "into classes in a function"
+            )
+        return 1
 
 
 _BOUNDS = ("low", "high")
@@ -223,6 +246,8 @@ def _dtype_of(source: object) -> torch.dtype | None:
 def _outputs_of(answer: Tensor) -> Outputs:
     if answer.dim() == 1 and not answer.dtype.is_floating_point:
         return "labels"
+    if (answer.dim() == 1 or answer.shape[1] == 1) and _in_unit(answer):
+        return "probs"
     return "probs" if answer.dim() == 2 and answer.shape[1] > 1 and _is_distribution(answer) else "logits"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from leakmeter.data.columns import Columns
 from leakmeter.victims.facts import UNSAID, Bound, Facts
 from leakmeter.victims.kind import Ends, Request, open_source
 from leakmeter.victims.preparation_settings import make_preparation
@@ -37,12 +38,14 @@ def load_victim(
     name: str | None = None,
     remote: RemoteSettings | Mapping[str, Any] | None = None,
     share: Share | None = None,
+    columns: Columns | Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Victim:
     """Loads the model to audit.
 
     Args:
         source: an `nn.Module`, `"package.module:factory"` or `"file.py:factory"` (runs that code), the path of a `.pt2`
-            or `.onnx` file or of a `.safetensors` file that leakmeter wrote, a fitted scikit-learn classifier, a
+            or `.onnx` file, of a model of trees (XGBoost `.json` or `.ubj`, LightGBM `.txt`, CatBoost `.cbm`), of a
+            `.skops` file or of a `.safetensors` file that leakmeter wrote, a fitted scikit-learn classifier, a
             function from float arrays to arrays, `"http://127.0.0.1:8000/v2/models/NAME"` (Open Inference Protocol), or
             the path of a `.toml` file that describes another JSON API.
         input_shape: the shape of one raw input, such as `(1, 28, 28)`; pictures are channels, height, width.
@@ -63,6 +66,7 @@ def load_victim(
         device: where an `nn.Module` computes.
         name: what reports call it.
         remote: how to ask a victim over HTTP, and who allowed it; see `RemoteSettings`.
+        columns: what the columns of a table hold, as in the `[columns]` section of a plan; they say shape and range.
         share: what a victim over HTTP must keep to where several workers ask it; None: its own settings.
     """
     if name is None and isinstance(source, str | Path):
@@ -75,6 +79,7 @@ def load_victim(
         classes=classes if isinstance(classes, int) else None if names is None else len(names),
         outputs=outputs,
         name=name,
+        columns=columns if columns is None or isinstance(columns, Columns) else Columns.parse(columns),
         class_names=names,
         preparation=make_preparation(
             {"scale": scale, "mean": mean, "std": std, "layout": layout, "resize": resize, "dtype": dtype}

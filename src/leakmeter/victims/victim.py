@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.errors import LeakmeterError, UsageError, VictimError, first_line
-from leakmeter.victims.spec import VictimSpec
+from leakmeter.victims.spec import VictimSpec, both_classes
 
 Charge = Callable[[int], None]
 """Counts that many rows once more, or raises BudgetExhausted: then they must not be sent."""
@@ -62,7 +62,7 @@ class Victim:
     def respond(self, x: Tensor, question: Question) -> Tensor:
         """The model's own outputs; a failure is told as the victim's."""
         try:
-            return self.compute(x, question)
+            return both_classes(self.compute(x, question), self.spec)
         except (LeakmeterError, KeyboardInterrupt):
             raise
         except BaseException as error:  # a model that ends the process must not end the audit, let alone with 0
@@ -71,7 +71,7 @@ class Victim:
             ) from error
 
     def compute(self, x: Tensor, question: Question) -> Tensor:
-        """Outputs for inputs already checked against the spec."""
+        """Outputs for inputs already checked against the spec; one probability a row stands for two classes."""
         raise NotImplementedError
 
     @property

@@ -16,7 +16,7 @@ def test_seeds_are_pooled_and_classes_named_the_most_copied_first(full_audit):
 def test_without_names_a_class_has_its_number_and_many_are_cut(make_audit):
     audit = make_audit(attacks=1, views=("probs",), seeds=1)
     scores = [ClassScore(n=10, same=k % 11) for k in range(100)] + [ClassScore(n=0, same=0)]
-    cells = [cell.model_copy(update={"by_class": scores}) for cell in audit.cells]
+    cells = [cell.model_copy(update={"class_scores": scores}) for cell in audit.cells]
     found = section(audit.model_copy(update={"cells": cells}), None)
     assert len(rows(found)) == 40
     assert rows(found)[0][0].startswith("class ")

@@ -138,6 +138,8 @@ def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[A
     labels = spec.outputs == "labels"
     wanted = (rows,) if labels else (rows, spec.classes)
     narrow = outputs.shape in ((rows,), (rows, 1))
+    if narrow and spec.outputs == "probs" and spec.classes == 2:  # the probability of the second class
+        outputs = np.stack([1 - outputs.reshape(rows), outputs.reshape(rows)], 1)
     if outputs.shape != wanted and not (narrow and (labels or spec.classes == 1)):
         raise BadAnswer(f"its answer had the shape {outputs.shape} instead of {wanted}")
     outputs = outputs.reshape(wanted)
