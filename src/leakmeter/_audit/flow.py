@@ -36,7 +36,7 @@ from leakmeter.victims.victim import Victim
 
 _RADII = 20  # points of the certified curve
 _DEFAULTS = ("auto", "gradients", "exact", "exact-values")
-_FOR_TABLES = ("auto", "exact-tree")
+_FOR_TABLES = (*_DEFAULTS, "exact-tree")
 _SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
 
 

@@ -70,7 +70,7 @@ class Auto(Attack):
     def _tabular(self) -> Tabular:
         """Tables have questions and students of their own, chosen in the same way."""
         students = {} if self.students is None else {"students": self.students}
-        return Tabular(pool=self.pool, data_dir=self.data_dir, effort=self.effort, **students)
+        return Tabular(pool=self.pool, effort=self.effort, **students)
 
 
 @dataclass(frozen=True)
