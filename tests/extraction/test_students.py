@@ -119,4 +119,6 @@ def test_augmentations_keep_shape_and_range_and_mirroring_only_moves_pixels() ->
 def test_the_mean_of_members_is_their_mean() -> None:
     one, other = nn.Linear(2, 2), nn.Linear(2, 2)
     x = torch.ones(1, 2)
-    assert torch.allclose(Mean([one, other])(x), (one(x) + other(x)) / 2)
+    assert torch.allclose(Mean([one, other])(x).exp(), (one(x).softmax(1) + other(x).softmax(1)) / 2)
+    score = nn.Linear(2, 1)
+    assert torch.allclose(Mean([score, score])(x), score(x))
