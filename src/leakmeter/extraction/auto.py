@@ -188,7 +188,7 @@ class _Thief:
 
     def _seconds(self, n: int) -> float:
         """What a copy from `n` answers is worth: more for larger inputs and for more answers."""
-        size, known = min(max(0.08 * self.spec.features, 20), 300), min(max(n / 5000, 0.25), 10)
+        size, known = min(max(0.08 * self.spec.features, 20), 260), min(max(n / 5000, 0.25), 10)
         return self.attack.effort * size * math.sqrt(known)
 
     def _announce(self) -> None:
