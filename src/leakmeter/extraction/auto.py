@@ -5,7 +5,7 @@
 2. **Choose.** A share of the answers is held out. Students learn the others, and the one that agrees most often with
    the held-out labels wins; then ways to read an answer, then augmentations. Whatever a view shows, one way to read it
    is its label alone: whoever sees more, or sees what a defense spoiled, can do as well as who sees less.
-3. **Copy.** The winner learns all answers; where these are coarse, several of it do and the copy is their mean.
+3. **Copy.** The winner learns all answers; where these are coarse, two of it do and the copy is their mean.
 """
 
 from __future__ import annotations
@@ -87,11 +87,14 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """How often a candidate that learned the other answers agreed with those held out."""
+    """How often candidates that learned the other answers agreed, in the mean, with those held out."""
 
-    candidate: Candidate
+    candidates: tuple[Candidate, ...]
     held_out: float
     model: nn.Module
+
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.candidates))
 
 
 class _Thief:
@@ -103,7 +106,7 @@ class _Thief:
         pool = None if attack.pool is None else _pool(attack, oracle.spec)
         self.asker = Asker(oracle, names, pool, stream(job.seed, "auto"))
         self.ranking: list[_Trial] = []
-        self.tried: dict[Candidate, float] = {}
+        self.tried: dict[str, float] = {}
 
     def play(self) -> tuple[nn.Module, Findings]:
         copy: nn.Module | None = None
@@ -111,7 +114,7 @@ class _Thief:
         for stop in self.job.stops:
             self._ask(stop)
             best = self._best(f"{stop}")
-            copy = self._copy(best.candidate, f"{stop}")
+            copy = self._copy(best, f"{stop}")
             self.job.observe(copy, len(self.asker.x))
             if self.asker.exhausted:
                 break
@@ -127,11 +130,11 @@ class _Thief:
         for turn in range(rounds):
             goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
             best = None if turn == 0 else self._best(f"{stop}-{turn}")
-            asker.exploit(goal, None if best is None or not self._coarse(best.candidate) else best.model)
+            asker.exploit(goal, None if best is None or not self._coarse(best) else best.model)
 
-    def _coarse(self, best: Candidate) -> bool:
+    def _coarse(self, best: _Trial) -> bool:
         """Whether answers say little more than a label: by what they show, or by what proved best to read of them."""
-        return best.reading == "labels" or not _exact(self.asker.answer.view)
+        return best.candidates[0].reading == "labels" or not _exact(self.asker.answer.view)
 
     def _best(self, name: str) -> _Trial:
         """The candidate to use: all are compared the first time, the two best of then afterwards."""
@@ -141,12 +144,12 @@ class _Thief:
         learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
         part = _Part(x, self.asker.answer, learned, held)
         if self.ranking:
-            again = [trial.candidate for trial in self.ranking[:_AGAIN]]
-            trials = [self._try(candidate, part, name) for candidate in again]
+            again = [trial for trial in self.ranking if len(trial.candidates) == 1][:_AGAIN]
+            trials = [self._try(trial.candidates[0], part, name) for trial in again]
         else:
             trials = self._search(part, name)
-        self.ranking = ranked(trials)
-        self.tried |= {trial.candidate: trial.held_out for trial in trials}
+        self.ranking = ranked([*trials, *self._both(trials, part)])
+        self.tried |= {str(trial): trial.held_out for trial in self.ranking}
         return self.ranking[0]
 
     def _search(self, part: _Part, name: str) -> list[_Trial]:
@@ -154,9 +157,9 @@ class _Thief:
         ways, changes = readings(self.asker.answer.view, self.spec.classes), augmentations(self.spec)
         names = self.attack.students or usual_students(self.spec)
         trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in names]
-        best = ranked(trials)[0].candidate
+        best = ranked(trials)[0].candidates[0]
         trials += [self._try(replace(best, reading=way), part, name) for way in ways[1:]]
-        best = ranked(trials)[0].candidate
+        best = ranked(trials)[0].candidates[0]
         return trials + [self._try(replace(best, augmentation=change), part, name) for change in changes[1:]]
 
     def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
@@ -165,17 +168,26 @@ class _Thief:
         try:
             model = self._fit(candidate, x, answer, f"{name}-trial", seconds)
         except Inconclusive:  # it diverged
-            return _Trial(candidate, 0.0, Mean([]))
-        same = to_labels(predict(model, part.x[part.held])) == part.answer.labels[part.held]
-        return _Trial(candidate, float(same.float().mean()), model)
+            return _Trial((candidate,), 0.0, Mean([]))
+        return _Trial((candidate,), part.agreement(model), model)
 
-    def _copy(self, best: Candidate, name: str) -> nn.Module:
-        """The winner, from all answers; where these are coarse, the mean of several, which is steadier."""
-        x, answer = self.asker.x, self.asker.answer
-        members = _MEMBERS if self._coarse(best) and best.student != "linear" else 1
-        seconds = self._seconds(len(x)) / members
-        learned = [self._fit(best, x, answer, f"{name}-copy-{i}", seconds) for i in range(members)]
-        return learned[0] if members == 1 else Mean(learned)
+    def _both(self, trials: list[_Trial], part: _Part) -> list[_Trial]:
+        """The mean of the two best that are different students: it costs no time to look at."""
+        first, *others = ranked(trials)
+        second = next((t for t in others if t.candidates[0].student != first.candidates[0].student), None)
+        if second is None or second.held_out == 0:
+            return []
+        model = Mean([first.model, second.model]).eval()
+        return [_Trial((*first.candidates, *second.candidates), part.agreement(model), model)]
+
+    def _copy(self, best: _Trial, name: str) -> nn.Module:
+        """The winner, from all answers; where these are coarse, the mean of two of it, which is steadier."""
+        x, answer, members = self.asker.x, self.asker.answer, [*best.candidates]
+        if len(members) == 1 and self._coarse(best) and members[0].student != "linear":
+            members *= 2
+        seconds = self._seconds(len(x)) / len(members)
+        learned = [self._fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
+        return learned[0] if len(members) == 1 else Mean(learned)
 
     def _fit(self, candidate: Candidate, x: Tensor, answer: Answer, name: str, seconds: float) -> nn.Module:
         name = f"{name}-{candidate.student}-{candidate.reading}-{candidate.augmentation}"
@@ -185,7 +197,7 @@ class _Thief:
 
     def _seconds(self, n: int) -> float:
         """What a copy from `n` answers is worth: more for larger inputs and for more answers."""
-        size, known = min(max(0.08 * self.spec.features, 20), 300), min(max(n / 5000, 0.25), 10)
+        size, known = min(max(0.08 * self.spec.features, 20), 260), min(max(n / 5000, 0.25), 10)
         return self.attack.effort * size * math.sqrt(known)
 
     def _announce(self) -> None:
@@ -204,8 +216,8 @@ class _Thief:
         }
         order = torch.randperm(len(asker.x), generator=stream(self.job.seed, "sheet"))
         self.job.show_queries(asker.x[order])
-        chosen = self.ranking[0].candidate
-        tried = [Trial(name=str(key), held_out=value, chosen=key == chosen) for key, value in self.tried.items()]
+        chosen = str(self.ranking[0])
+        tried = [Trial(name=name, held_out=value, chosen=name == chosen) for name, value in self.tried.items()]
         entropy = class_entropy(class_counts(asker.answer.labels, self.spec.classes))
         return Findings(class_entropy=entropy, tried=tuple(tried))
 
@@ -218,6 +230,11 @@ class _Part:
     answer: Answer
     learned: Tensor
     held: Tensor
+
+    def agreement(self, model: nn.Module) -> float:
+        """How often a model names the class of an answer held out."""
+        same = to_labels(predict(model, self.x[self.held])) == self.answer.labels[self.held]
+        return float(same.float().mean())
 
 
 def ranked(trials: list[_Trial]) -> list[_Trial]:
@@ -252,4 +269,3 @@ _COLUMNS = 60  # more numbers without names are a flattened picture or an embedd
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
 _TRIALS, _SHORTEST = 10, 1.0  # a trial takes this fraction of the time for the copy, and some seconds at least
 _AGAIN = 2  # candidates compared again when there are more answers
-_MEMBERS = 2
