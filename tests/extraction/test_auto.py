@@ -90,3 +90,13 @@ def test_the_ranking_puts_the_highest_first_and_of_equals_the_one_tried_first() 
 def test_without_an_end_it_says_what_to_give() -> None:
     with pytest.raises(UsageError, match="budget"):
         extract("auto", Oracle(linear_victim(), "probs"))
+
+
+@pytest.mark.parametrize("view", ["probs", "labels", "probs:1"])
+@pytest.mark.parametrize(("budget", "stops"), [(1, ()), (3, ()), (60, (1, 8))])
+def test_a_ladder_begins_at_one_query(view: str, budget: int, stops: tuple[int, ...]) -> None:
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 3))
+    victim = lm.load_victim(network, input_shape=(1, 8, 8), low=0.0, high=1.0)
+    copy = lm.extract("auto", lm.Oracle(victim, view, budget), seed=5, stops=stops, effort=0.02, students=("linear",))
+    assert [point.queries for point in copy.curve] == [*stops, budget]
+    assert bool(copy.findings.tried) == (budget > 40)

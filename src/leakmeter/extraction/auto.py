@@ -106,6 +106,8 @@ class _Thief:
         pool = None if attack.pool is None else _pool(attack, oracle.spec)
         self.asker = Asker(oracle, names, pool, stream(job.seed, "auto"))
         self.ranking: list[_Trial] = []
+        self.searched = 0
+        """How many answers there were when all candidates were last compared."""
         self.tried: dict[str, float] = {}
 
     def play(self) -> tuple[nn.Module, Findings]:
@@ -129,7 +131,7 @@ class _Thief:
         start, rounds = len(asker.x), 2 if _exact(asker.answer.view) else self.attack.rounds
         for turn in range(rounds):
             goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
-            best = None if turn == 0 else self._best(f"{stop}-{turn}")
+            best = None if turn == 0 or len(asker.x) < _LEAST else self._best(f"{stop}-{turn}")
             asker.exploit(goal, None if best is None or not self._coarse(best) else best.model)
 
     def _coarse(self, best: _Trial) -> bool:
@@ -137,20 +139,28 @@ class _Thief:
         return best.candidates[0].reading == "labels" or not _exact(self.asker.answer.view)
 
     def _best(self, name: str) -> _Trial:
-        """The candidate to use: all are compared the first time, the two best of then afterwards."""
+        """The candidate to use: all are compared anew when answers have multiplied, in between the two best of then."""
         x, rows = self.asker.x, self.asker.plausible()
+        if len(x) < _LEAST:
+            return self._simplest()
         rows = rows[torch.randperm(len(rows), generator=stream(self.job.seed, "held out", name))]
         held = rows[: max(1, round(self.attack.held_out * len(x)))]
         learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
         part = _Part(x, self.asker.answer, learned, held)
-        if self.ranking:
+        if len(x) < _MULTIPLIED * self.searched:
             again = [trial for trial in self.ranking if len(trial.candidates) == 1][:_AGAIN]
             trials = [self._try(trial.candidates[0], part, name) for trial in again]
         else:
-            trials = self._search(part, name)
+            trials, self.searched = self._search(part, name), len(x)
         self.ranking = ranked([*trials, *self._both(trials, part)])
         self.tried |= {str(trial): trial.held_out for trial in self.ranking}
         return self.ranking[0]
+
+    def _simplest(self) -> _Trial:
+        """What to use where there are too few answers to hold some out."""
+        way, change = readings(self.asker.answer.view, self.spec.classes)[0], augmentations(self.spec)[0]
+        student = (self.attack.students or usual_students(self.spec))[0]
+        return _Trial((Candidate(student, way, change),), 0.0, Mean([]))
 
     def _search(self, part: _Part, name: str) -> list[_Trial]:
         """Students first, then for the best of them the other ways to read answers, then the other augmentations."""
@@ -216,7 +226,7 @@ class _Thief:
         }
         order = torch.randperm(len(asker.x), generator=stream(self.job.seed, "sheet"))
         self.job.show_queries(asker.x[order])
-        chosen = str(self.ranking[0])
+        chosen = str(self.ranking[0]) if self.ranking else ""
         tried = [Trial(name=name, held_out=value, chosen=name == chosen) for name, value in self.tried.items()]
         entropy = class_entropy(class_counts(asker.answer.labels, self.spec.classes))
         return Findings(class_entropy=entropy, tried=tuple(tried))
@@ -265,6 +275,7 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
     return into_box(x, spec) if x.dim() == 4 else x
 
 
+_LEAST, _MULTIPLIED = 40, 4  # answers from which some are held out; growth after which all is compared again
 _COLUMNS = 60  # more numbers without names are a flattened picture or an embedding, as a rule
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
 _TRIALS, _SHORTEST = 10, 1.0  # a trial takes this fraction of the time for the copy, and some seconds at least
