@@ -96,7 +96,8 @@ def test_without_an_end_it_says_what_to_give() -> None:
 @pytest.mark.parametrize(("budget", "stops"), [(1, ()), (3, ()), (60, (1, 8))])
 def test_a_ladder_begins_at_one_query(view: str, budget: int, stops: tuple[int, ...]) -> None:
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 3))
-    victim = lm.load_victim(network, input_shape=(1, 8, 8), low=0.0, high=1.0)
-    copy = lm.extract("auto", lm.Oracle(victim, view, budget), seed=5, stops=stops, effort=0.02, students=("linear",))
+    victim = load_victim(network, input_shape=(1, 8, 8), low=0.0, high=1.0)
+    oracle = Oracle(victim, view, budget)
+    copy = extract("auto", oracle, seed=5, stops=stops, effort=0.02, students=("linear",))
     assert [point.queries for point in copy.curve] == [*stops, budget]
     assert bool(copy.findings.tried) == (budget > 40)
