@@ -110,7 +110,7 @@ def test_what_has_no_pairs_is_refused() -> None:
 
 
 def test_the_best_of_several_is_judged_more_strictly_than_one() -> None:
-    """0.92 of 1,000 is surely above 0.9 by itself (0.9014) and 0.88 surely below (0.8995), but not the best of three."""
+    """0.92 of 1,000 is surely above 0.9 by itself and 0.88 surely below it, but not the best of three."""
     assert exact(920, 1000).low > 0.9
     assert exact(880, 1000).high < 0.9
     assert first_made({10: [0.88], 20: [0.92]}, 1000, 0.9) == (11, None)  # two looks
