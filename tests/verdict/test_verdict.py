@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from leakmeter.evaluation.intervals import exact, wilson
+from leakmeter.evaluation.intervals import exact
 from leakmeter.evaluation.score import Score
 from leakmeter.evaluation.transfer import FlipRate, Transfer
 from leakmeter.extraction.base import CurvePoint
@@ -197,7 +197,7 @@ def test_results_of_the_first_version_are_read_and_have_no_findings() -> None:
 
 def test_transfer_is_told_of_one_arm_never_averaged_over_defenses() -> None:
     def flipped(value: float) -> Transfer:
-        rate = FlipRate(value=value, n=100, interval=wilson(round(100 * value), 100))
+        rate = FlipRate(value=value, n=100, interval=exact(round(100 * value), 100))
         return Transfer(
             attack="pgd",
             norm="linf",
