@@ -166,13 +166,6 @@ def test_an_onnx_file_answers_what_its_weights_say(tmp_path, x: Tensor) -> None:
         Oracle(victim, "logits+gradient")
 
 
-def test_an_onnx_file_of_fixed_batch_is_refused(tmp_path) -> None:
-    pytest.importorskip("onnxruntime")
-    onnx_file(tmp_path / "net.onnx", 1)
-    with pytest.raises(UsageError, match="exported for batches of 1 only; export it with a dynamic first dimension"):
-        load_victim(tmp_path / "net.onnx", **BOX)
-
-
 @pytest.mark.parametrize("suffix", ["pt2", "onnx"])
 def test_a_file_that_is_not_what_it_says_is_named(tmp_path, suffix: str) -> None:
     path = tmp_path / f"net.{suffix}"

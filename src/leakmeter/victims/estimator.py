@@ -37,7 +37,10 @@ class EstimatorKind(VictimKind):
         columns = request.facts.columns
         if columns is not None and hasattr(source, "feature_names_in_"):
             function = framed(function, columns, list(source.feature_names_in_))
-        facts = request.facts.or_else(Facts(outputs=outputs, classes=len(source.classes_), dtype=torch.float64))
+        names = tuple(source.classes_) if all(isinstance(name, str) for name in source.classes_) else None
+        facts = request.facts.or_else(
+            Facts(outputs=outputs, classes=len(source.classes_), dtype=torch.float64, class_names=names)
+        )
         return facts.about(source).probed(lambda spec: FunctionVictim(function, spec))
 
 

@@ -19,6 +19,8 @@ from leakmeter.box import Box
 from leakmeter.data.columns import Columns
 from leakmeter.errors import UsageError, first_line
 from leakmeter.registry import did_you_mean
+from leakmeter.victims.preparation import Preparation, PreparedVictim, settle
+from leakmeter.victims.preparation_settings import PreparationSettings
 from leakmeter.victims.spec import OUTPUTS, Outputs, VictimSpec
 from leakmeter.victims.victim import Question, Victim
 
@@ -47,6 +49,10 @@ class Facts:
     dtype: torch.dtype | None = None
     name: str | None = None
     columns: Columns | None = None
+    class_names: tuple[str, ...] | None = None
+    model_shape: Sequence[Any] | None = None
+    """The shape that the model itself declares, a side that it leaves open as None."""
+    preparation: PreparationSettings | None = None
 
     def or_else(self, other: Facts) -> Facts:
         """These facts, and those of `other` where nothing is known."""
@@ -57,22 +63,24 @@ class Facts:
     def about(self, source: object) -> Facts:
         """These facts, and what an object says of itself where nothing is known."""
         said = Facts(
-            input_shape=getattr(source, "input_shape", None) or _shape_of(source),
+            model_shape=getattr(source, "input_shape", None) or _shape_of(source),
             low=getattr(source, "low", UNSAID),
             high=getattr(source, "high", UNSAID),
             classes=_declared(source, "classes", int),
             outputs=_declared(source, "outputs", str),
             dtype=_dtype_of(source),
             name=_declared(source, "name", str) or type(source).__name__,
+            class_names=_declared(source, "class_names", tuple),
         )
         return self.or_else(said)
 
     def probed(self, build: Build) -> Victim:
         """The victim, after four rows have shown what it returns."""
-        draft = self._draft()
+        preparation = self._preparation()
+        draft, build = self._draft(preparation.raw), self._prepared(build, preparation)
         answer = self._probe(build(draft), draft)
         outputs: Any = self.outputs or _outputs_of(answer)
-        return build(replace(draft, classes=self._columns(answer, outputs), outputs=outputs))
+        return build(self._named(replace(draft, classes=self._columns(answer, outputs), outputs=outputs)))
 
     def trusted(self, build: Build) -> Victim:
         """Without a probe: a remote victim's answers are counted, and before there is a ledger none is asked for."""
@@ -81,9 +89,29 @@ class Facts:
                 "the server does not say what its model returns; pass outputs ('logits', 'probs' or 'labels') and "
                 "classes, such as outputs='probs', classes=10"
             )
-        return build(self._draft())
+        preparation = self._preparation()
+        return self._prepared(build, preparation)(self._named(self._draft(preparation.raw)))
 
-    def _draft(self) -> VictimSpec:
+    def _preparation(self) -> Preparation:
+        settings = self.preparation or PreparationSettings()
+        return settle(self._shape(), self.model_shape, settings)
+
+    def _prepared(self, build: Build, preparation: Preparation) -> Build:
+        def prepared(spec: VictimSpec) -> Victim:
+            victim = build(preparation.model_spec(spec)) if preparation.needed else build(spec)
+            return PreparedVictim(spec, victim, preparation) if preparation.needed else victim
+
+        return prepared
+
+    def _named(self, spec: VictimSpec) -> VictimSpec:
+        if self.class_names and len(self.class_names) != max(2, spec.classes):
+            raise UsageError(
+                f"expected a name for each of {max(2, spec.classes)} classes, got {len(self.class_names)}: "
+                f"{', '.join(self.class_names[:12])}"
+            )
+        return replace(spec, class_names=self.class_names or ())
+
+    def _draft(self, shape: tuple[int, ...]) -> VictimSpec:
         if self.outputs is not None and self.outputs not in OUTPUTS:
             raise UsageError(
                 f"expected outputs to be one of {', '.join(OUTPUTS)}, got '{self.outputs}'"
@@ -92,7 +120,7 @@ class Facts:
         if self.classes is not None and self.classes < 1:
             raise UsageError(f"expected classes to be at least 1, got {self.classes}")
         outputs: Any = self.outputs or "logits"
-        shape, dtype = self._shape(), self.dtype or torch.float32
+        dtype = self.dtype or torch.float32
         if self.columns is not None and shape != (len(self.columns),):
             raise UsageError(
                 f"expected as many columns as the model has inputs, {' x '.join(map(str, shape))}, got "
@@ -101,10 +129,13 @@ class Facts:
         box = self._box(shape, dtype)
         return VictimSpec(str(self.name), shape, box, self.classes or 2, outputs, dtype, self.columns)
 
-    def _shape(self) -> tuple[int, ...]:
-        if self.input_shape is None and self.columns is not None:
+    def _shape(self) -> tuple[int, ...] | None:
+        """What the owner says; None: what the model declares is enough."""
+        if self.input_shape is None and self.columns is not None and self.model_shape is None:
             return (len(self.columns),)
         if self.input_shape is None:
+            if self.model_shape is not None and all(isinstance(side, int) for side in self.model_shape):
+                return None
             raise UsageError(
                 "the shape of one input cannot be read off this victim; pass input_shape=(1, 28, 28), "
                 "on the command line --input-shape 1,28,28"

@@ -31,6 +31,8 @@ class VictimSpec:
     dtype: torch.dtype = torch.float32
     columns: Columns | None = None
     """What each column of a table may hold; queries keep to it."""
+    class_names: tuple[str, ...] = ()
+    """What the classes are called, in their order; empty: they have only numbers."""
 
     @property
     def features(self) -> int:
@@ -72,12 +74,18 @@ class VictimSpec:
             _refuse_type(x.dtype)
         shape = ("n", *self.input_shape)
         if tuple(x.shape[1:]) != self.input_shape or x.dim() != len(shape):
-            hint = "; add the batch dimension with x[None]" if tuple(x.shape) == self.input_shape else ""
-            raise UsageError(f"expected queries of shape {_show(shape)}, got {_show(x.shape)}{hint}")
+            raise UsageError(f"expected queries of shape {_show(shape)}, got {_show(x.shape)}{self._hint(x.shape)}")
         if len(x) == 0:
             raise UsageError("expected at least one query, got none")
         x = x.detach().to(self.dtype)
         return self.box.admit(x) if self.columns is None else self.columns.admit(x)
+
+    def _hint(self, shape: torch.Size) -> str:
+        if tuple(shape) == self.input_shape:
+            return "; add the batch dimension with x[None]"
+        if len(shape) == 4 and (shape[3], shape[1], shape[2]) == self.input_shape:
+            return "; put channels first with permute(0, 3, 1, 2)"
+        return ""
 
 
 def both_classes(outputs: Tensor, spec: VictimSpec) -> Tensor:

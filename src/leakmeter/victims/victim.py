@@ -53,6 +53,8 @@ class Victim:
     batch = 256
     authorized_by: str | None = None
     """Who allowed the audit of a victim that is not on this machine."""
+    notes: tuple[str, ...] = ()
+    """What the report must say of how it is asked."""
 
     def __init__(self, spec: VictimSpec) -> None:
         self.spec = spec

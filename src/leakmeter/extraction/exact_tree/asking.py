@@ -28,6 +28,8 @@ class Asker:
         self.values: list[Tensor] = []
         """The answer of each number: logits, probabilities or a one-hot label."""
         self.exhausted = False
+        self.answers: list[Answer] = []
+        """All answers, in the order of `known`."""
         self._numbers: dict[bytes, int] = {}
 
     @property
@@ -47,6 +49,7 @@ class Asker:
         except BudgetExhausted:
             self.exhausted = True
             return False
+        self.answers.append(answer)
         for point, value in zip(fresh, _values(answer), strict=False):
             self.known[point] = self._number(value)
         self.exhausted = len(answer) < len(fresh)

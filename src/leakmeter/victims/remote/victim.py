@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,6 +48,7 @@ class RemoteKind(VictimKind):
 
     form = "an http:// address"
     text = remote = True
+    ends = ("output",)
 
     def takes(self, source: object) -> bool:
         """Whether it is an address or the description of one."""
@@ -63,9 +65,9 @@ class RemoteKind(VictimKind):
             client = Client(wire.url, settings, description.headers, pace)
         else:
             client = Client(text, settings, pace=pace)
-            wire = open_model(text, client, settings.output)
+            wire = open_model(text, client, request.ends.output or settings.output)
         connections = settings.concurrency if share is None else share.connections
-        facts = request.facts.or_else(wire.facts)
+        facts = replace(request.facts.or_else(wire.facts), model_shape=wire.facts.input_shape)
         return facts.trusted(lambda spec: RemoteVictim(spec, client, wire, settings, connections))
 
 
