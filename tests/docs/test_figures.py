@@ -150,6 +150,20 @@ FIGURES: list[tuple[str, str, str, Read]] = [
         lambda found: tuple(100 * found["asked_256_at_a_time"][key] for key in ("books", "door")),
     ),
     (
+        "docs/intervals.md",
+        "| an attack's mean | {:.3f} | | the share of tries | {:.3f} | | one copy | {:.3f} | "
+        "| the mean of the copies made | {:.3f} | | the cost of an attack on average | {:.3f} | "
+        "| the cost of the cheapest copy made | {:.3f} | | certified accuracy | {:.3f} |",
+        "bench/coverage.json",
+        lambda found: tuple(list(found["worst coverage"].values())[:7]),
+    ),
+    (
+        "docs/intervals.md",
+        "passes in {:.1%} of trials at most; with the best copy exactly on it, the policy counts as exceeded in {:.1%}",
+        "bench/coverage.json",
+        lambda found: (found["most often false"]["pass"], found["most often false"]["exceeded"]),
+    ),
+    (
         "docs/defenses.md",
         "on {} test inputs",
         "defenses-digits/results.json",

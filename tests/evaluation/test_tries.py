@@ -107,3 +107,13 @@ def test_what_has_no_pairs_is_refused() -> None:
     for lows, highs in (([], []), ([1.0], [])):
         with pytest.raises(UsageError, match="as many lower as upper ends"):
             median_interval(lows, highs)
+
+
+def test_the_best_of_several_is_judged_more_strictly_than_one() -> None:
+    """0.92 of 1,000 is surely above 0.9 by itself and 0.88 surely below it, but not the best of three."""
+    assert exact(920, 1000).low > 0.9
+    assert exact(880, 1000).high < 0.9
+    assert first_made({10: [0.88], 20: [0.92]}, 1000, 0.9) == (11, None)  # two looks
+    assert first_made({20: [0.92]}, 1000, 0.9) == (1, 20)
+    assert first_made({10: [0.88] * 3, 20: [0.92] * 3}, 1000, 0.9) == (1, None)
+    assert first_made({10: [0.85] * 3, 20: [0.94] * 3}, 1000, 0.9) == (11, 20)
