@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -9,96 +10,164 @@ from torch import Tensor
 
 from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.boundary import find_boundary
-from leakmeter.extraction.exact.output import regress
-from leakmeter.extraction.exact.peel import Bank, Peeler, Precision, Reading
-from leakmeter.extraction.exact.probes import reach, start_points
+from leakmeter.extraction.exact.kinks import CrowdedError, Trace
+from leakmeter.extraction.exact.line import SaturatedError
+from leakmeter.extraction.exact.output import Known, regress
+from leakmeter.extraction.exact.peel import Bank, Peeler, Precision
+from leakmeter.extraction.exact.probes import fresh_points, reach, start_points, switching_points
 from leakmeter.extraction.exact.stack import Stack
-from leakmeter.extraction.exact.survey import Survey, gradient_survey
+from leakmeter.extraction.exact.survey import Survey, Surveyor
+
+_FIRST = 4
+"""Lines before anything is read from them: a unit must be met on two."""
+_TRIES = 12
 
 
 @dataclass
-class Found:
-    stack: Stack
-    weight: Tensor
-    bias: Tensor
-    reading: Reading
+class Progress:
+    """How far the search came."""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return torch.addmm(self.bias, self.stack.features(x), self.weight.T)
-
-    def pieces(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        eye = torch.eye(x.shape[1], dtype=x.dtype)
-        z, g = self.stack.slopes(x, eye)
-        return self(x), self.weight @ (self.stack.layers[-1].on(z)[:, :, None] * g)
+    lines: int = 0
+    quiet: int = 0
+    crowded: bool = False
+    unexplained: int = 0
+    """Bends that no unit of the copy explains."""
 
 
-class Deep:
-    def __init__(self, asker: Asker, generator: torch.Generator, say=lambda *a: None) -> None:
-        self.asker, self.generator, self.say = asker, generator, say
+class DeepSearch:
+    """Everything asked so far, and what to ask next."""
+
+    def __init__(self, asker: Asker, surveyor: Surveyor, generator: torch.Generator, say: Callable[..., None] = lambda *_: None) -> None:
+        self.asker, self.surveyor, self.generator, self.say = asker, surveyor, generator, say
         self.surveys: list[Survey] = []
-        self.rounds = 0
+        self.progress = Progress()
+        self.halvings = 0
         double = asker.eps < 1e-12
-        self.precision = Precision(asker.eps**0.4, 3 if double else 6)
-        self.peeler = Peeler(self.across, lambda: list(self.surveys), self.precision, say)
+        self.peeler = Peeler(self.across, lambda: list(self.surveys), Precision(asker.eps**0.4, 3 if double else 6), asker.spec.clamp, say)
 
-    def line(self, through: Tensor | None = None) -> None:
-        origin = start_points(self.asker.spec, 1, self.generator)[0] if through is None else through
-        along = torch.randn(self.asker.d, dtype=torch.float64, generator=self.generator)
-        T = reach(self.asker.spec, exact=True)
-        s, r = gradient_survey(self.asker, origin, along, (-T, T))
-        self.surveys.append(s)
-
-    def across(self, origin, along, ends) -> Survey | None:
-        s, r = gradient_survey(self.asker, origin, along, ends, short=True)
-        self.surveys.append(s)
-        return s
-
-    def read(self) -> tuple[Found, Tensor, Tensor]:
-        reading = self.peeler.read(Bank(list(self.surveys)))
-        cells = self.surveys[0].cells
-        for s in self.surveys[1:]:
-            cells = cells.join(s.cells)
-        x = torch.cat([s.at(s.cells.t) for s in self.surveys])
-        stack, w, b = regress(reading.stack, x, cells)
-        found = Found(stack, w, b, reading)
-        off = (found(x) - cells.f).norm(dim=1) / self.allowed(x, cells.f)
-        self.say("worst cell", float(off.max()), "explained", float((off <= 1).double().mean()), [len(l.bias) for l in stack.layers], self.asker.oracle.ledger.spent())
-        return found, x, off
-
-    def allowed(self, x: Tensor, f: Tensor) -> Tensor:
-        return self.asker.eps**0.5 * (f.norm(dim=1) + self.asker.steepest * x.square().mean(1).sqrt())
-
-    def mend(self, found: Found, good: Tensor, bad: Tensor) -> bool:
-        place = find_boundary(self.asker, found.pieces, good, bad, self.allowed)
-        self.say("boundary", place is not None, self.asker.oracle.ledger.spent())
-        if place is not None:
-            self.across(*place, (-1.0, 1.0))
-        return place is not None
-
-    def run(self, lines: int, patience: int, max_lines: int) -> Found:
-        for _ in range(lines):
-            self.line()
-        while True:
-            found, x, off = self.read()
-            n = sum(not s.short for s in self.surveys)
-            if float(off.max()) <= 1:
-                p = start_points(self.asker.spec, patience, self.generator) * 3
-                a = self.asker.ask(p)
-                miss = (found(self.asker.rounded(p)) - a.values).norm(dim=1) / self.allowed(p, a.values)
-                self.say("fresh points off", int((miss > 1).sum()), float(miss.max()))
-                if float(miss.max()) <= 1:
-                    return found
-                x, off = torch.cat([x, p]), torch.cat([off, miss])
-            near = x.norm(dim=1)
-            if float((off <= 1).double().mean()) > 0.5:
-                good = x[torch.where(off <= 1, near, torch.inf).argmin()]
-                bad = x[torch.where(off > 1, near, torch.inf).argmin()]
-                if self.mend(found, good, bad):
-                    continue
-            if n >= max_lines:
-                return found
-            open_ = found.reading.open.nonzero()[:, 0]
-            if len(open_) and n % 2:
-                self.line(Bank(self.surveys).x[open_[int(torch.randint(len(open_), (1,), generator=self.generator))]])
-            else:
+    def run(self, patience: int, max_lines: int) -> Known | None:
+        """The copy, as far as it came; None if no layer was found."""
+        known: Known | None = None
+        try:
+            while self._lines() < min(_FIRST, max_lines) and self.asker.room(8) == 8:
                 self.line()
+            while self.surveys:
+                known, x, off = self.read()
+                if not self._improve(known, x, off, patience, max_lines):
+                    break
+        except CrowdedError:
+            self.progress.crowded = True
+        self.progress.lines = self._lines()
+        return known
+
+    def _improve(self, known: Known | None, x: Tensor, off: Tensor, patience: int, max_lines: int) -> bool:
+        """Asks for what the copy lacks; False if nothing is left to ask."""
+        if known is not None and float(off.max()) <= 1:
+            points, misses = self.verify(known, patience)
+            if self.progress.quiet >= patience or not len(misses):
+                return False
+            x, off = torch.cat([x, points]), torch.cat([off, misses])
+        if self.asker.room(8) < 8:
+            return False
+        if known is not None and float((off <= 1).double().mean()) > 0.5 and self.mend(known, x, off):
+            return True
+        if self._lines() >= max_lines:
+            return False
+        left = [] if known is None else known.open
+        return self.line(left[int(torch.randint(len(left), (1,), generator=self.generator))] if len(left) and self._lines() % 2 else None)
+
+    def _lines(self) -> int:
+        return sum(not survey.short for survey in self.surveys)
+
+    def line(self, through: Tensor | None = None) -> bool:
+        """Surveys one more line, less far where probabilities cannot be read; False if none could be."""
+        spec = self.asker.spec
+        for _ in range(_TRIES):
+            origin = start_points(spec, 1, self.generator)[0] if through is None else through
+            if spec.width is not None:
+                away = start_points(spec, 1, self.generator)[0]
+                along, ends = (away - origin) / 2**self.halvings, (0.0, 1.0)
+            else:
+                far = reach(spec, exact=True) / 2**self.halvings
+                along, ends = torch.randn(self.asker.d, dtype=torch.float64, generator=self.generator), (-far, far)
+            if self.asker.room(8) < 8:
+                return False
+            try:
+                self.surveys.append(self.surveyor(self.asker, origin, along, ends, False))
+            except SaturatedError:
+                self.halvings += 1
+                continue
+            return True
+        return False
+
+    def across(self, origin: Tensor, along: Tensor) -> Survey | None:
+        """A short line across one unit's surface."""
+        if self.asker.room(8) < 8:
+            return None
+        tips = torch.stack([origin + along, origin - along])
+        if not torch.equal(self.asker.spec.clamp(tips.reshape(-1, *self.asker.spec.input_shape)).flatten(1), tips):
+            return None
+        try:
+            survey = self.surveyor(self.asker, origin, along, (-1.0, 1.0), True)
+        except SaturatedError:
+            return None
+        self.surveys.append(survey)
+        return survey
+
+    def read(self) -> tuple[Known | None, Tensor, Tensor]:
+        """The copy that all lines together show; every point asked, and how far off the copy is there (1: too far)."""
+        reading = self.peeler.read(Bank(list(self.surveys)))
+        self.progress.unexplained = int(reading.open.sum())
+        x, cells = self._cells()
+        known = regress(reading.stack, x, cells)
+        known.open = Bank(list(self.surveys)).x[: len(reading.open)][reading.open]
+        off = self.off(known, x, cells.f)
+        self.say("worst cell", float(off.max()), "explained", float((off <= 1).double().mean()), [len(l.bias) for l in known.stack.layers], self.asker.oracle.ledger.spent())
+        return known, x, off
+
+    def _cells(self) -> tuple[Tensor, Trace]:
+        cells = self.surveys[0].cells
+        for survey in self.surveys[1:]:
+            cells = cells.join(survey.cells)
+        return torch.cat([survey.at(survey.cells.t) for survey in self.surveys]), cells
+
+    def off(self, known: Known, x: Tensor, values: Tensor) -> Tensor:
+        """How far off the copy is, against what is allowed."""
+        return (known(x) - values).norm(dim=1) / self.allowed(x, values)
+
+    def allowed(self, x: Tensor, values: Tensor) -> Tensor:
+        """How far off a copy may be that is exact."""
+        size: Tensor = self.asker.eps**0.5 * (values.norm(dim=1) + self.asker.steepest * x.square().mean(1).sqrt())
+        return size
+
+    def verify(self, known: Known, patience: int) -> tuple[Tensor, Tensor]:
+        """Asks points never asked before until one surprises; returns the last ones and how far off they were."""
+        self.progress.quiet = 0
+        points, misses = torch.zeros(0), torch.zeros(0)
+        while self.progress.quiet < patience:
+            batch = self.asker.room(min(max(16, self.progress.quiet), patience - self.progress.quiet))
+            if batch == 0:
+                break
+            points = fresh_points(self.asker.spec, batch, self.generator)
+            if self.progress.quiet == 0:
+                points = torch.cat([switching_points(known.stack, points, self.asker.spec), points])[:batch]
+            points = self.asker.rounded(points)
+            answer = self.asker.ask(points)
+            points, values = points[answer.usable], answer.values[answer.usable]
+            misses = self.off(known, points, values)
+            self.say("fresh", len(misses), float(misses.max()) if len(misses) else None)
+            if bool((misses > 1).any()):
+                break
+            self.progress.quiet += batch
+        return points, misses
+
+    def mend(self, known: Known, x: Tensor, off: Tensor) -> bool:
+        """Finds where the copy stops explaining on the way to the nearest point it does not explain."""
+        if not self.asker.explained:
+            return False
+        bad = x[torch.where(off > 1, x.norm(dim=1), torch.inf).argmin()]
+        distance = (x - bad).norm(dim=1)
+        good = x[torch.where(off <= 1, distance, torch.inf).argmin()]
+        place = find_boundary(self.asker, known.pieces, good, bad, self.allowed)
+        self.say("boundary", place is not None)
+        return place is not None and self.across(*place) is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -11,6 +13,8 @@ from leakmeter.seeds import stream
 
 _DIRECTIONS = 4
 _ROUNDS = 10
+_NOTHING = 1e-4
+"""A share of the weights below which a term that passes by the last layer is rounding."""
 
 
 def design(stack: Stack, x: Tensor, cells: Trace, skip: bool) -> tuple[Tensor, Tensor]:
@@ -42,22 +46,45 @@ def directional(stack: Stack, x: Tensor, r: Tensor) -> Tensor:
     return r
 
 
-def regress(stack: Stack, x: Tensor, cells: Trace) -> tuple[Stack, Tensor, Tensor]:
-    """The stack with its last layer oriented, and the output's weight [C, h] and bias [C]."""
-    solution = solve(*design(stack, x, cells, True), len(x))
-    top = stack.layers[-1]
-    h = len(top.bias)
-    w, c = solution[:h].T, solution[h:-1].T
-    turned, rest = flips(w, c, top.weight)
-    layers = [*stack.layers[:-1], top.turned(turned)]
-    if float(rest.norm()) > 1e-4 * float((w.norm() * top.weight.norm())):
-        U, S, Vt = torch.linalg.svd(rest, full_matrices=False)
-        r = int((S > 1e-4 * (w.norm() * top.weight.norm())).sum())
-        layers[-1] = Layer(torch.cat([layers[-1].weight, Vt[:r]]), torch.cat([layers[-1].bias, top.bias.new_zeros(r)]),
-            torch.cat([top.linear, torch.ones(r, dtype=torch.bool)]), torch.cat([top.known, torch.ones_like(Vt[:r], dtype=torch.bool)]))
-    stack = Stack(layers)
+@dataclass
+class Known:
+    """A whole copy: layers and what the outputs make of the last one."""
+
+    stack: Stack
+    weight: Tensor
+    bias: Tensor
+    open: Tensor
+    """Bends it does not explain, [m, d]."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return torch.addmm(self.bias, self.stack.features(x), self.weight.T)
+
+    def pieces(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Values [n, C] and gradients [n, C, d]."""
+        if not self.stack.layers:
+            return self(x), self.weight.expand(len(x), -1, -1)
+        z, gradient = self.stack.slopes(x, torch.eye(x.shape[1], dtype=x.dtype))
+        return self(x), self.weight @ (self.stack.layers[-1].on(z)[:, :, None] * gradient)
+
+
+def regress(stack: Stack, x: Tensor, cells: Trace) -> Known:
+    """The copy with its last layer oriented; what never switched there is passed on by units without a ReLU."""
+    if stack.layers:
+        solution = solve(*design(stack, x, cells, True), len(x))
+        stack = _oriented(stack, solution)
     solution = solve(*design(stack, x, cells, False), len(x))
-    return stack, solution[:-1].T, solution[-1]
+    return Known(stack, solution[:-1].T, solution[-1], x[:0])
+
+
+def _oriented(stack: Stack, solution: Tensor) -> Stack:
+    top = stack.layers[-1]
+    w, c = solution[: len(top.bias)].T, solution[len(top.bias) : -1].T
+    turned, rest = flips(w, c, top.weight)
+    top, least = top.turned(turned), _NOTHING * float(w.norm() * top.weight.norm())
+    if float(rest.norm()) > least:
+        size, rows = torch.linalg.svd(rest, full_matrices=False)[1:]
+        top = top.join(Layer.passing(rows[size > least]))
+    return Stack([*stack.layers[:-1], top])
 
 
 def solve(left: Tensor, right: Tensor, n: int) -> Tensor:

@@ -13,8 +13,8 @@ from leakmeter.extraction.exact.rows import agree, evidence, merge, pinned, sign
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.survey import Survey
 
-Explore = Callable[[Tensor, Tensor, tuple[float, float]], Survey | None]
-"""Surveys a line, given its origin, direction and ends; None where that is not possible."""
+Explore = Callable[[Tensor, Tensor], Survey | None]
+"""Surveys the line origin + t along, -1 <= t <= 1; None where that is not possible."""
 
 
 _FAILURES = 48
@@ -56,7 +56,8 @@ class Precision:
 class Peeler:
     """Finds layers in the bends of lines; asks for single weights where no line shows them."""
 
-    def __init__(self, explore: Explore, surveys, precision: Precision, say=lambda *a: None) -> None:
+    def __init__(self, explore: Explore, surveys, precision: Precision, clamp, say=lambda *a: None) -> None:
+        self.clamp = clamp
         self.explore, self.surveys, self.precision, self.say = explore, surveys, precision, say
         self.tried: set = set()
 
@@ -201,8 +202,10 @@ class Peeler:
                 half = wanted.nonzero()[:, 0][: int(wanted.sum()) // 2]
                 wanted = torch.zeros_like(wanted).index_fill(0, half, True)
                 continue
-            survey = self.explore(corner.origin, corner.along, (-1.0, 1.0))
-            if survey is None or not len(survey.t):
+            survey = self.explore(corner.origin, corner.along)
+            if survey is None:
+                return None
+            if not len(survey.t):
                 return False
             if not any(self._learn(below, top, unit, survey, i) for i in range(len(survey.t))):
                 return False

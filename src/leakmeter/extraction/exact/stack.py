@@ -25,6 +25,12 @@ class Layer:
         everywhere = torch.ones_like(weight, dtype=torch.bool) if known is None else known
         return Layer(weight, bias, torch.zeros(len(bias), dtype=torch.bool), everywhere)
 
+    @staticmethod
+    def passing(weight: Tensor) -> Layer:
+        """Units without a ReLU."""
+        nothing = torch.ones(len(weight), dtype=torch.bool)
+        return Layer(weight, weight.new_zeros(len(weight)), nothing, torch.ones_like(weight, dtype=torch.bool))
+
     def __getitem__(self, rows: Tensor) -> Layer:
         return Layer(self.weight[rows], self.bias[rows], self.linear[rows], self.known[rows])
 

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.asking import Asker, Pieces
-from leakmeter.extraction.exact.kinks import Bends, Trace, search
+from leakmeter.extraction.exact.kinks import Trace, search
 from leakmeter.extraction.exact.line import SaturatedError
 
-_SLACK = 8.0
+SLACK = 8.0
+"""Rounding is taken to be at most so many times what one operation does."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """One searched line, x = origin + t along for low <= t <= high."""
+    """One searched line, x = origin + t along between its ends."""
 
     origin: Tensor
     along: Tensor
     ends: tuple[float, float]
     t: Tensor
     """Where it bends, rising, [m]."""
-    t_error: Tensor
-    """How far off that may be, [m]."""
     normals: Tensor
     """The direction of input space in which the gradient jumps, length one, [m, d]."""
-    size: Tensor
-    """How large the jump is (Frobenius), [m]."""
     error: Tensor
     """How far off a normal may be, [m]; infinite where several bends could not be told apart."""
     cells: Trace
-    """Every point asked, with its value and gradient."""
-    short: bool = False
+    """Every point whose gradient is known."""
+    short: bool
     """Whether it was laid across one unit's surface, and says nothing about how often units are met."""
 
     @property
@@ -46,10 +44,14 @@ class Survey:
         return self.origin + t[:, None] * self.along
 
 
+Surveyor = Callable[[Asker, Tensor, Tensor, tuple[float, float], bool], Survey]
+"""Searches a line given its origin, direction and ends, and whether it is a short one."""
+
+
 def gradient_survey(
-    asker: Asker, origin: Tensor, along: Tensor, ends: tuple[float, float], *, short: bool = False
-) -> tuple[Survey, int]:
-    """Searches a line where gradients are shown; returns the rounds of questions as well.
+    asker: Asker, origin: Tensor, along: Tensor, ends: tuple[float, float], short: bool, known: Trace | None = None
+) -> Survey:
+    """Searches a line on which values and gradients are shown; what is `known` of it is not asked again.
 
     Raises:
         SaturatedError: where a probability on the way cannot be read.
@@ -57,34 +59,35 @@ def gradient_survey(
 
     def ask(t: Tensor) -> Trace:
         ideal = origin + t[:, None] * along
-        answer = asker.ask(ideal)
-        if not bool(answer.usable.all()):
-            raise SaturatedError
-        return _trace(asker, t, ideal, answer)
+        return trace(asker, t, ideal, readable(asker.ask(ideal)))
 
-    known = ask(origin.new_tensor(ends))
-    bends = search(ask, known, along, resolution=8 * asker.eps, room=asker.room)
-    return _survey(origin, along, ends, bends, short), bends.rounds + 1
+    start = ask(origin.new_tensor(ends)) if known is None else known
+    bends = search(ask, start, along, resolution=8 * asker.eps, room=asker.room)
+    lead, size, error = leading(bends.jump, bends.noise)
+    error = torch.where(bends.merged, torch.inf, error)
+    return Survey(origin, along, ends, bends.t, lead / size[:, None], error, bends.cells, short)
 
 
-def _trace(asker: Asker, t: Tensor, ideal: Tensor, answer: Pieces) -> Trace:
-    """The answers, moved from the rounded points the victim saw onto the line."""
+def readable(answer: Pieces) -> Pieces:
+    """The same, if probabilities can be read."""
+    if not bool(answer.usable.all()):
+        raise SaturatedError
+    return answer
+
+
+def trace(asker: Asker, t: Tensor, ideal: Tensor, answer: Pieces) -> Trace:
+    """Answers with gradients, moved from the rounded points the victim saw onto the line."""
     assert answer.gradients is not None
     x = asker.rounded(ideal)
     f = answer.values + torch.einsum("ncd,nd->nc", answer.gradients, ideal - x)
-    scale = x.square().mean(1).sqrt()
-    f_noise = _SLACK * asker.eps * (answer.size + asker.steepest * scale)
-    g_noise = torch.full_like(t, _SLACK * asker.eps * asker.steepest)
-    return Trace(t, f, answer.gradients, f_noise, g_noise)
+    f_noise = SLACK * asker.eps * (answer.size + asker.steepest * x.square().mean(1).sqrt())
+    return Trace(t, f, answer.gradients, f_noise, torch.full_like(t, SLACK * asker.eps * asker.steepest))
 
 
-def _survey(origin: Tensor, along: Tensor, ends: tuple[float, float], bends: Bends, short: bool) -> Survey:
-    """Factors every jump into what the outputs do (dropped) and the normal."""
-    jump = bends.jump
-    basis = torch.linalg.eigh(jump @ jump.mT)[1]
-    lead = (basis[:, :, -1:].mT @ jump)[:, 0]
-    size = lead.norm(dim=1)
-    rest = (jump - basis[:, :, -1:] @ lead[:, None]).flatten(1).norm(dim=1)
-    error = torch.maximum(bends.noise, rest) / size
-    error = torch.where(bends.merged, torch.inf, error)
-    return Survey(origin, along, ends, bends.t, bends.error, lead / size[:, None], size, error, bends.cells, short)
+def leading(jump: Tensor, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The normals [m, d] of jumps [m, C, d], as long as the jumps are; their lengths; and how far off they may be."""
+    first = torch.linalg.eigh(jump @ jump.mT)[1][:, :, -1:]
+    lead = (first.mT @ jump)[:, 0]
+    size = lead.norm(dim=1).clamp(min=1e-300)
+    rest = (jump - first @ lead[:, None]).flatten(1).norm(dim=1)
+    return lead, size, torch.maximum(noise, rest) / size
