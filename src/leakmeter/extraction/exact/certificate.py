@@ -26,10 +26,14 @@ class Certificate(BaseModel):
     """The same over the largest |f|."""
     bits: float | None
     """-log2 of the largest error; None if there was no difference at all."""
+    agreement: float
+    """Share of the points at which the copy gives the victim's label."""
     exact: bool
-    """Whether the relative error is below the square root of the victim's machine precision."""
+    """Whether the copy is complete and its relative error below the square root of the victim's machine precision."""
     units: int
     """Hidden units found."""
+    layers: tuple[int, ...] = ()
+    """The same for each hidden layer."""
     complete: bool
     """Whether the attack itself had nothing left to explain when it ended."""
     missing: str | None
@@ -37,7 +41,7 @@ class Certificate(BaseModel):
 
 
 def certify_copy(
-    copy: nn.Module, oracle: Oracle, *, units: int, missing: str | None, seed: int, points: int = 1000
+    copy: nn.Module, oracle: Oracle, *, layers: tuple[int, ...], missing: str | None, seed: int, points: int = 1000
 ) -> Certificate:
     """Asks the victim on the evaluation account and compares."""
     x = oracle.spec.sample(points, stream(seed, "exact", "certificate"))
@@ -56,11 +60,17 @@ def certify_copy(
         max_error=error,
         relative_error=relative,
         bits=-math.log2(error) if error > 0 else None,
-        exact=relative <= float(torch.finfo(oracle.spec.dtype).eps) ** 0.5,
-        units=units,
+        agreement=float((_labels(truth) == _labels(outputs)).double().mean()),
+        exact=missing is None and relative <= float(torch.finfo(oracle.spec.dtype).eps) ** 0.5,
+        units=sum(layers),
+        layers=layers,
         complete=missing is None,
         missing=missing,
     )
+
+
+def _labels(outputs: Tensor) -> Tensor:
+    return outputs.argmax(1) if outputs.shape[1] > 1 else outputs[:, 0] > 0
 
 
 def aligned(found: nn.Linear, truth: nn.Linear, *, tolerance: float) -> Tensor:

@@ -45,6 +45,21 @@ class DeepSearch:
         double = asker.eps < 1e-12
         self.peeler = Peeler(self.across, lambda: list(self.surveys), Precision(asker.eps**0.4, 3 if double else 6), asker.spec.clamp, say)
 
+    def take(self, surveys: list[Survey]) -> None:
+        """Lines that were searched before it was known that there are several layers."""
+        self.surveys += surveys
+
+    def missing(self, patience: int) -> str | None:
+        """What is known to be missing from the copy, in a sentence."""
+        if self.progress.crowded:
+            return "a line bends more often than can be kept track of: the victim is no fully connected ReLU network"
+        if self.progress.quiet >= patience:
+            return None
+        left = f"{self.progress.unexplained} bends on {self.progress.lines} lines are not explained by the layers found"
+        if self.asker.room(8) < 8:
+            return f"the budget ended: {left}"
+        return f"{left}; the victim has layers of another kind, or wider ones than were told apart"
+
     def run(self, patience: int, max_lines: int) -> Known | None:
         """The copy, as far as it came; None if no layer was found."""
         known: Known | None = None
@@ -148,7 +163,7 @@ class DeepSearch:
             batch = self.asker.room(min(max(16, self.progress.quiet), patience - self.progress.quiet))
             if batch == 0:
                 break
-            points = fresh_points(self.asker.spec, batch, self.generator)
+            points = fresh_points(known.stack, self.asker.spec, batch, self.generator)
             if self.progress.quiet == 0:
                 points = torch.cat([switching_points(known.stack, points, self.asker.spec), points])[:batch]
             points = self.asker.rounded(points)

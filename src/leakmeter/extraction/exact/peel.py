@@ -19,6 +19,7 @@ Explore = Callable[[Tensor, Tensor], Survey | None]
 
 _FAILURES = 48
 """Bends tried in vain as units that no other bend shows, at most."""
+_FEW, _MANY_LINES = 8, 9
 _UNSEEN = 0.05
 """Crossings without a bend that a unit may have, against those with one: what lies above it may all be off there."""
 
@@ -142,7 +143,7 @@ class Peeler:
         failures = 0
         for i in suspects.tolist():
             key = (len(stack.layers), tuple(bank.x[i, :4].tolist()))
-            if key in self.tried or failures >= _FAILURES:
+            if key in self.tried or failures >= self._patience(bank, len(suspects)):
                 continue
             found = evidence(below, bank.x[i : i + 1], bank.normals[i : i + 1], bank.error[i : i + 1], self.basis, self.precision.tolerance)
             if not bool(found.fits[0]) or not bool(found.known[0, -1]):
@@ -161,6 +162,13 @@ class Peeler:
                 return True
             failures += 1
         return False
+
+    @staticmethod
+    def _patience(bank: Bank, suspects: int) -> int:
+        """How many bends to try in vain: while lines are few, another one shows more than bends tried one by one."""
+        if int(bank.long.sum()) >= _MANY_LINES:
+            return _FAILURES
+        return _FEW if suspects <= 2 * _FEW else 0
 
     def _grouped(self, reading: Reading, bank: Bank) -> Layer | None:
         """The units above the last layer, as far as bends that agree show them."""
@@ -243,8 +251,14 @@ def claims(stack: Stack, bank: Bank, basis: Tensor, tolerance: float) -> tuple[T
         tips = survey.at(survey.origin.new_tensor(survey.ends))
         ends = torch.sign(stack.inputs(tips)[-1]) * stack.visible(tips)
         walk = torch.cat([ends[:1], sign[bank.line == i], ends[1:]])
-        missing += ((walk[1:] * walk[:-1]) < 0).sum(0)
+        missing += _lone((walk[1:] * walk[:-1]) < 0).sum(0)
     return torch.cat(matched), missing
+
+
+def _lone(changes: Tensor) -> Tensor:
+    """Changes without another right before or after: two around one bend can be a dip that a search steps over."""
+    padded = torch.nn.functional.pad(changes, (0, 0, 1, 1))
+    return changes & ~padded[:-2] & ~padded[2:]
 
 
 def first_layer(bank: Bank, tolerance: float) -> Layer | None:
