@@ -29,7 +29,7 @@ _PATIENCE = {"open": 20, "saturating": 200, "box": 500}
 """Almost every unit lies on the way to any far point in open space; less so where probabilities set limits or a box."""
 
 
-_DEEP_PATIENCE = 300
+_DEEP_PATIENCE = 200
 """Units of deeper layers may switch at few points of the space only."""
 _DEEP_LINES = 24
 

@@ -21,6 +21,8 @@ from leakmeter.extraction.exact.survey import Survey, Surveyor
 _FIRST = 4
 """Lines before anything is read from them: a unit must be met on two."""
 _TRIES = 12
+_BENDS = 4000
+"""So many can be compared with each other in memory."""
 
 
 @dataclass
@@ -88,8 +90,17 @@ class DeepSearch:
             return True
         if self._lines() >= max_lines:
             return False
+        return self._more_lines(known, max_lines)
+
+    def _more_lines(self, known: Known | None, max_lines: int) -> bool:
+        """One more line in open space, half as many again in a box, where a line meets few of the units."""
         left = [] if known is None else known.open
-        return self.line(left[int(torch.randint(len(left), (1,), generator=self.generator))] if len(left) and self._lines() % 2 else None)
+        wanted = 1 if self.asker.spec.width is None else self._lines() // 2
+        for _ in range(min(wanted, max_lines - self._lines())):
+            chosen = int(torch.randint(max(1, len(left)), (1,), generator=self.generator))
+            if not self.line(left[chosen] if len(left) and self._lines() % 2 else None):
+                return False
+        return sum(len(survey.t) for survey in self.surveys) <= _BENDS
 
     def _lines(self) -> int:
         return sum(not survey.short for survey in self.surveys)

@@ -19,7 +19,9 @@ Explore = Callable[[Tensor, Tensor], Survey | None]
 
 _FAILURES = 48
 """Bends tried in vain as units that no other bend shows, at most."""
-_FEW, _MANY_LINES = 8, 9
+_WIDEST = 0.03
+"""No two normals farther apart than this are taken for one, however imprecise they are."""
+_FEW, _MANY_LINES = 12, 9
 _UNSEEN = 0.05
 """Crossings without a bend that a unit may have, against those with one: what lies above it may all be off there."""
 
@@ -68,6 +70,7 @@ class Peeler:
         layer = first_layer(bank, self.precision.tolerance)
         if layer is None:
             return reading
+        layer = layer.join(Layer.passing(self._beside(layer, bank)))
         self.basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
         while layer is not None and self._accept(reading, bank, layer):
             if reading.open.any():
@@ -76,6 +79,21 @@ class Peeler:
         again = self._leftovers(reading, bank)
         self.say("open bends", int(reading.open.sum()))
         return self.read(again) if again is not None else reading
+
+    def _beside(self, layer: Layer, bank: Bank) -> Tensor:
+        """Directions that units above see beside the first layer's normals: of units that are always on, [r, d].
+
+        There are few of them, against the bends that show them; many mean that units are missing.
+        """
+        basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
+        rest = bank.normals - bank.normals @ basis @ basis.T
+        size = rest.norm(dim=1)
+        clear = (bank.error < self.precision.tolerance) & (size > self.precision.tolerance + 30 * bank.error)
+        if not clear.any():
+            return rest[:0]
+        values, rows = torch.linalg.svd(rest[clear], full_matrices=False)[1:]
+        strong = values > 30 * self.precision.tolerance * int(clear.sum()) ** 0.5
+        return rows[strong] if int(strong.sum()) <= int(clear.sum()) // 4 else rest[:0]
 
     def _leftovers(self, reading: Reading, bank: Bank) -> Bank | None:
         """Tries bends that nothing explains as units of every layer, from the top; more bends where one was found."""
@@ -105,7 +123,7 @@ class Peeler:
             keep, matched = self._check(stack, bank)
             keep &= ~refuted
             self.say("completed", int(keep.sum()), "unknown weights", int((~stack.layers[-1].known[keep]).sum()))
-        if not keep.any():
+        if not (keep & ~stack.layers[-1].linear).any():
             stack.layers.pop()
             return False
         stack.layers[-1] = stack.layers[-1][keep]
@@ -119,7 +137,7 @@ class Peeler:
         lines = met[bank.long].sum(0)
         several = (lines >= 2) & (missing <= _UNSEEN * matched.sum(0))
         single = matched.any(0) & (missing == 0) & stack.layers[-1].known.all(1)
-        return several | (single & (int(bank.long.sum()) >= 3)), matched
+        return several | (single & (int(bank.long.sum()) >= 3)) | stack.layers[-1].linear, matched & ~stack.layers[-1].linear
 
     def _orient(self, reading: Reading, bank: Bank) -> None:
         """Turns the last layer's units the way they face; tries bends that cannot be above it as units of it."""
@@ -140,10 +158,11 @@ class Peeler:
     def _accept_single(self, reading: Reading, bank: Bank, suspects: Tensor) -> bool:
         """Adds one unit to the last layer that only one bend shows, if all lines agree with it once it is complete."""
         stack, below = reading.stack, Stack(reading.stack.layers[:-1])
-        failures = 0
+        # while lines are few, another one shows more than bends tried one by one
+        failures, patience = 0, _FAILURES if int(bank.long.sum()) >= _MANY_LINES else _FEW
         for i in suspects.tolist():
             key = (len(stack.layers), tuple(bank.x[i, :4].tolist()))
-            if key in self.tried or failures >= self._patience(bank, len(suspects)):
+            if key in self.tried or failures >= patience:
                 continue
             found = evidence(below, bank.x[i : i + 1], bank.normals[i : i + 1], bank.error[i : i + 1], self.basis, self.precision.tolerance)
             if not bool(found.fits[0]) or not bool(found.known[0, -1]):
@@ -162,13 +181,6 @@ class Peeler:
                 return True
             failures += 1
         return False
-
-    @staticmethod
-    def _patience(bank: Bank, suspects: int) -> int:
-        """How many bends to try in vain: while lines are few, another one shows more than bends tried one by one."""
-        if int(bank.long.sum()) >= _MANY_LINES:
-            return _FAILURES
-        return _FEW if suspects <= 2 * _FEW else 0
 
     def _grouped(self, reading: Reading, bank: Bank) -> Layer | None:
         """The units above the last layer, as far as bends that agree show them."""
@@ -244,7 +256,8 @@ def claims(stack: Stack, bank: Bank, basis: Tensor, tolerance: float) -> tuple[T
         cosine = torch.einsum("nhd,nd->nh", gradient, normals[rows]) / steep
         near = z.abs() <= tolerance * steep * (1 + bank.x[rows].norm(dim=1, keepdim=True))
         seen = stack.visible(bank.x[rows])
-        matched.append(near & seen & (1 - cosine.abs() <= tolerance))
+        angle = (tolerance + 10 * bank.error[rows, None]).clamp(max=_WIDEST)
+        matched.append(near & seen & (1 - cosine.abs() <= angle.square()))
         zs.append(torch.where(near | ~seen, 0.0, torch.sign(z)))
     sign, missing = torch.cat(zs), torch.zeros(len(stack.layers[-1].bias))
     for i, survey in enumerate(bank.surveys):
@@ -267,19 +280,26 @@ def first_layer(bank: Bank, tolerance: float) -> Layer | None:
     cosine = V @ V.T
     far = (o[:, None] - torch.sign(cosine) * o).abs()
     scale = 1 + bank.x.norm(dim=1)
-    same = (1 - cosine.abs() <= tolerance) & (far <= tolerance * torch.maximum(scale[:, None], scale))
+    angle = tolerance + 10 * (bank.error[:, None] + bank.error).clamp(max=_WIDEST)
+    same = (1 - cosine.abs() <= angle.square()) & (far <= tolerance * torch.maximum(scale[:, None], scale))
     usable = bank.clear & bank.long[bank.line]
     same &= usable[:, None] & usable
     taken = torch.zeros(len(o), dtype=torch.bool)
-    rows = []
-    for i in range(len(o)):
+    rows: list[tuple[Tensor, Tensor]] = []
+    for i in bank.error.argsort().tolist():  # the most precise first
         twins = same[i] & ~taken
-        if not taken[i] and len(bank.line[twins].unique()) >= 2:
-            taken |= twins
-            weight = torch.sign(cosine[i, twins]) / bank.error[twins].clamp(min=1e-16) ** 2
-            n = (V[twins] * weight[:, None]).sum(0)
-            n = n / n.norm()
-            rows.append((n, -n @ bank.x[twins][bank.x[twins].norm(dim=1).argmin()]))
+        if taken[i] or len(bank.line[twins].unique()) < 2:
+            continue
+        taken |= twins
+        weight = bank.error[twins].clamp(min=1e-16) ** -2
+        side = torch.sign(cosine[i, twins])
+        n = (V[twins] * (side * weight)[:, None]).sum(0)
+        n = n / n.norm()
+        weight = weight / scale[twins].square()
+        b = -((bank.x[twins] @ n) * weight).sum() / weight.sum()
+        x = bank.x[i]
+        if not any(float(1 - (n @ m).abs()) < _WIDEST**2 and abs(float(m @ x + c)) < tolerance * float(scale[i]) for m, c in rows):
+            rows.append((n, b))
     if not rows:
         return None
     return Layer.of(torch.stack([n for n, _ in rows]), torch.stack([b for _, b in rows]))
