@@ -75,7 +75,7 @@ class _Reconstruction(Attack):
             copy: nn.Module = hand_over(found.network, asker.contrasts)
         else:
             copy = hand_over_deep(known, asker.contrasts)
-        return _certified(copy, oracle, job, layers, search.missing(patience))
+        return _certified(copy, oracle, job, layers, search.missing())
 
     def _paper(self, oracle: Oracle, job: Job, search: SearchRange, gradient: Gradient, same: float) -> nn.Module:
         generator = stream(job.seed, "exact", "paper")
@@ -134,9 +134,7 @@ class ExactValues(_Reconstruction):
         return self._paper(oracle, job, search, gradient, same)
 
 
-def _certified(
-    copy: nn.Module, oracle: Oracle, job: Job, layers: tuple[int, ...], missing: str | None
-) -> nn.Module:
+def _certified(copy: nn.Module, oracle: Oracle, job: Job, layers: tuple[int, ...], missing: str | None) -> nn.Module:
     certificate = certify_copy(copy, oracle, layers=layers, missing=missing, seed=job.seed)
     job.notes["certificate"] = certificate.model_dump()
     return copy.to(job.device)

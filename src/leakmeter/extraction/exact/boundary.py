@@ -38,7 +38,9 @@ class _Miss:
         return float(gap.norm()) <= 1e-3 * max(float(self.off.norm()), 1e-300)
 
 
-def find_boundary(asker: Asker, copy: Copy, good: Tensor, bad: Tensor, allowed: Allowed) -> tuple[Tensor, Tensor] | None:
+def find_boundary(
+    asker: Asker, copy: Copy, good: Tensor, bad: Tensor, allowed: Allowed
+) -> tuple[Tensor, Tensor] | None:
     """A short segment (origin, along; -1 <= t <= 1) across the place where the copy stops explaining, or None.
 
     The copy's error is zero up to there and linear just after, so its root is where to ask next.

@@ -1,4 +1,4 @@
-"""Where to ask for weights that no bend has shown: places on a unit's surface where the units below it are barely on."""
+"""Where to ask for weights that no bend has shown: on a unit's surface, where the units below it are barely on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from leakmeter.extraction.exact.stack import Stack
 
 _STEPS = 40
 _MUST = 1e5
-_MARGINS = (1e-3, 1e-5, 1e-7)
 
 
 @dataclass(frozen=True)
@@ -22,13 +21,15 @@ class Corner:
     along: Tensor
 
 
-def find_corner(stack: Stack, unit: int, wanted: Tensor, start: Tensor, basis: Tensor) -> Corner | None:
+def find_corner(
+    stack: Stack, unit: int, wanted: Tensor, start: Tensor, basis: Tensor, margins: tuple[float, ...]
+) -> Corner | None:
     """A line across the surface of `unit` of the last layer where units of `wanted` [h below] are on, but barely.
 
     Barely: then the surface is where it would be without them, up to a shift as small as that, and the new normal
     shows their weights. From the start, by Newton's steps, each the shortest, towards all that is asked for.
     """
-    for margin in _MARGINS:
+    for margin in margins:
         origin = _approach(stack, unit, wanted, start, basis, margin)
         corner = None if origin is None else _across(stack, unit, wanted, origin, basis, margin)
         if corner is not None:

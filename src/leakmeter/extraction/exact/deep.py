@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.asking import Asker
+from leakmeter.extraction.exact.bank import Bank
 from leakmeter.extraction.exact.boundary import find_boundary
 from leakmeter.extraction.exact.kinks import CrowdedError, Trace
 from leakmeter.extraction.exact.line import SaturatedError
 from leakmeter.extraction.exact.output import Known, regress
-from leakmeter.extraction.exact.peel import Bank, Peeler, Precision
+from leakmeter.extraction.exact.peel import Peeler
 from leakmeter.extraction.exact.probes import fresh_points, reach, start_points, switching_points
-from leakmeter.extraction.exact.stack import Stack
 from leakmeter.extraction.exact.survey import Survey, Surveyor
+from leakmeter.extraction.exact.weights import Precision
 
 _FIRST = 4
 """Lines before anything is read from them: a unit must be met on two."""
 _TRIES = 12
+_DOUBLE = 1e-12
 _BENDS = 4000
 """So many can be compared with each other in memory."""
 
@@ -31,31 +32,41 @@ class Progress:
 
     lines: int = 0
     quiet: int = 0
+    done: bool = False
+    """The copy explains everything asked, and as many fresh points as were wanted."""
     crowded: bool = False
     unexplained: int = 0
     """Bends that no unit of the copy explains."""
 
 
+def _precision(asker: Asker) -> Precision:
+    """Gradients made from values need room for their steps beside a corner; single precision leaves less to chance."""
+    double = asker.eps < _DOUBLE
+    margins = (1e-3, 1e-5, 1e-7) if double and asker.explained else (1e-1, 1e-2, 1e-3)
+    return Precision(asker.eps**0.4, 3 if double else 6, margins)
+
+
 class DeepSearch:
     """Everything asked so far, and what to ask next."""
 
-    def __init__(self, asker: Asker, surveyor: Surveyor, generator: torch.Generator, say: Callable[..., None] = lambda *_: None) -> None:
-        self.asker, self.surveyor, self.generator, self.say = asker, surveyor, generator, say
+    def __init__(self, asker: Asker, surveyor: Surveyor, generator: torch.Generator) -> None:
+        self.asker, self.surveyor, self.generator = asker, surveyor, generator
         self.surveys: list[Survey] = []
         self.progress = Progress()
         self.halvings = 0
-        double = asker.eps < 1e-12
-        self.peeler = Peeler(self.across, lambda: list(self.surveys), Precision(asker.eps**0.4, 3 if double else 6), asker.spec.clamp, say)
+        self.mended: list[int] | None = None
+        """Units in each layer of the copy that was mended last."""
+        self.peeler = Peeler(self.across, lambda: list(self.surveys), _precision(asker))
 
     def take(self, surveys: list[Survey]) -> None:
         """Lines that were searched before it was known that there are several layers."""
         self.surveys += surveys
 
-    def missing(self, patience: int) -> str | None:
+    def missing(self) -> str | None:
         """What is known to be missing from the copy, in a sentence."""
         if self.progress.crowded:
             return "a line bends more often than can be kept track of: the victim is no fully connected ReLU network"
-        if self.progress.quiet >= patience:
+        if self.progress.done:
             return None
         left = f"{self.progress.unexplained} bends on {self.progress.lines} lines are not explained by the layers found"
         if self.asker.room(8) < 8:
@@ -81,12 +92,15 @@ class DeepSearch:
         """Asks for what the copy lacks; False if nothing is left to ask."""
         if known is not None and float(off.max()) <= 1:
             points, misses = self.verify(known, patience)
-            if self.progress.quiet >= patience or not len(misses):
+            self.progress.done = self.progress.quiet >= patience
+            if self.progress.done or not len(misses):
                 return False
             x, off = torch.cat([x, points]), torch.cat([off, misses])
         if self.asker.room(8) < 8:
             return False
-        if known is not None and float((off <= 1).double().mean()) > 0.5 and self.mend(known, x, off):
+        units = None if known is None else [layer.units for layer in known.stack.layers]
+        fresh, self.mended = units != self.mended, units  # twice at the same copy is in vain
+        if known is not None and fresh and float((off <= 1).double().mean()) > 0.5 and self.mend(known, x, off):
             return True
         if self._lines() >= max_lines:
             return False
@@ -94,13 +108,16 @@ class DeepSearch:
 
     def _more_lines(self, known: Known | None, max_lines: int) -> bool:
         """One more line in open space, half as many again in a box, where a line meets few of the units."""
-        left = [] if known is None else known.open
+        left = [] if known is None else list(known.open)
         wanted = 1 if self.asker.spec.width is None else self._lines() // 2
         for _ in range(min(wanted, max_lines - self._lines())):
             chosen = int(torch.randint(max(1, len(left)), (1,), generator=self.generator))
             if not self.line(left[chosen] if len(left) and self._lines() % 2 else None):
                 return False
         return sum(len(survey.t) for survey in self.surveys) <= _BENDS
+
+    def _far(self) -> float:
+        return reach(self.asker.spec, exact=self.asker.explained) / float(2**self.halvings)
 
     def _lines(self) -> int:
         return sum(not survey.short for survey in self.surveys)
@@ -114,7 +131,7 @@ class DeepSearch:
                 away = start_points(spec, 1, self.generator)[0]
                 along, ends = (away - origin) / 2**self.halvings, (0.0, 1.0)
             else:
-                far = reach(spec, exact=True) / 2**self.halvings
+                far = self._far()
                 along, ends = torch.randn(self.asker.d, dtype=torch.float64, generator=self.generator), (-far, far)
             if self.asker.room(8) < 8:
                 return False
@@ -142,13 +159,12 @@ class DeepSearch:
 
     def read(self) -> tuple[Known | None, Tensor, Tensor]:
         """The copy that all lines together show; every point asked, and how far off the copy is there (1: too far)."""
-        reading = self.peeler.read(Bank(list(self.surveys)))
+        reading = self.peeler.read()
         self.progress.unexplained = int(reading.open.sum())
         x, cells = self._cells()
         known = regress(reading.stack, x, cells)
         known.open = Bank(list(self.surveys)).x[: len(reading.open)][reading.open]
         off = self.off(known, x, cells.f)
-        self.say("worst cell", float(off.max()), "explained", float((off <= 1).double().mean()), [len(l.bias) for l in known.stack.layers], self.asker.oracle.ledger.spent())
         return known, x, off
 
     def _cells(self) -> tuple[Tensor, Trace]:
@@ -159,7 +175,8 @@ class DeepSearch:
 
     def off(self, known: Known, x: Tensor, values: Tensor) -> Tensor:
         """How far off the copy is, against what is allowed."""
-        return (known(x) - values).norm(dim=1) / self.allowed(x, values)
+        off: Tensor = (known(x) - values).norm(dim=1) / self.allowed(x, values)
+        return off
 
     def allowed(self, x: Tensor, values: Tensor) -> Tensor:
         """How far off a copy may be that is exact."""
@@ -174,26 +191,28 @@ class DeepSearch:
             batch = self.asker.room(min(max(16, self.progress.quiet), patience - self.progress.quiet))
             if batch == 0:
                 break
-            points = fresh_points(known.stack, self.asker.spec, batch, self.generator)
+            points = fresh_points(known.stack, self.asker.spec, batch, self.generator, self._far())
             if self.progress.quiet == 0:
                 points = torch.cat([switching_points(known.stack, points, self.asker.spec), points])[:batch]
             points = self.asker.rounded(points)
             answer = self.asker.ask(points)
             points, values = points[answer.usable], answer.values[answer.usable]
             misses = self.off(known, points, values)
-            self.say("fresh", len(misses), float(misses.max()) if len(misses) else None)
-            if bool((misses > 1).any()):
+            if not len(misses) or bool((misses > 1).any()):
                 break
-            self.progress.quiet += batch
+            self.progress.quiet += len(misses)
         return points, misses
 
     def mend(self, known: Known, x: Tensor, off: Tensor) -> bool:
-        """Finds where the copy stops explaining on the way to the nearest point it does not explain."""
-        if not self.asker.explained:
-            return False
+        """Looks on the way to the nearest point that the copy does not explain for where it stops explaining."""
         bad = x[torch.where(off > 1, x.norm(dim=1), torch.inf).argmin()]
         distance = (x - bad).norm(dim=1)
         good = x[torch.where(off <= 1, distance, torch.inf).argmin()]
-        place = find_boundary(self.asker, known.pieces, good, bad, self.allowed)
-        self.say("boundary", place is not None)
-        return place is not None and self.across(*place) is not None
+        if self.asker.explained:
+            place = find_boundary(self.asker, known.pieces, good, bad, self.allowed)
+            return place is not None and self.across(*place) is not None
+        try:
+            self.surveys.append(self.surveyor(self.asker, good, bad - good, (0.0, 1.0), False))
+        except SaturatedError:
+            return False
+        return True

@@ -19,6 +19,7 @@ _NOTHING = 1e-4
 
 def design(stack: Stack, x: Tensor, cells: Trace, skip: bool) -> tuple[Tensor, Tensor]:
     """Weighted equations for the output rows: values, and gradients along random directions."""
+
     def features(p: Tensor) -> tuple[Tensor, Tensor]:
         one = torch.ones(len(p), 1, dtype=p.dtype)
         below = Stack(stack.layers[:-1]).features(p)
@@ -30,7 +31,9 @@ def design(stack: Stack, x: Tensor, cells: Trace, skip: bool) -> tuple[Tensor, T
     generator = stream(0, "exact", "directions")
     for _ in range(_DIRECTIONS):
         r = torch.randn(x.shape, generator=generator, dtype=torch.float64)
-        slope = torch.cat([directional(stack, x, r), *([directional(Stack(stack.layers[:-1]), x, r)] if skip else [])], 1)
+        slope = torch.cat(
+            [directional(stack, x, r), *([directional(Stack(stack.layers[:-1]), x, r)] if skip else [])], 1
+        )
         weight = 1 / cells.g_noise.clamp(min=1e-300)
         lefts.append(torch.cat([slope, 0 * one], 1) * weight[:, None])
         rights.append(torch.einsum("ncd,nd->nc", cells.g, r) * weight[:, None])
@@ -57,6 +60,7 @@ class Known:
     """Bends it does not explain, [m, d]."""
 
     def __call__(self, x: Tensor) -> Tensor:
+        """Values, [n, C]."""
         return torch.addmm(self.bias, self.stack.features(x), self.weight.T)
 
     def pieces(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,7 +103,8 @@ def solve(left: Tensor, right: Tensor, n: int) -> Tensor:
         if float(off.max()) <= 100 * typical:
             break
         trust = 1 / (1 + (off / typical).square())
-    return solution / scale[:, None]
+    found: Tensor = solution / scale[:, None]
+    return found
 
 
 def flips(w: Tensor, c: Tensor, below: Tensor) -> tuple[Tensor, Tensor]:

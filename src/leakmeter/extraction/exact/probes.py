@@ -41,8 +41,8 @@ def reach(spec: VictimSpec, *, exact: bool) -> float:
     return float(torch.finfo(spec.dtype).eps ** (-1 / 3 if exact else -1 / 8))
 
 
-def fresh_points(stack: Stack, spec: VictimSpec, n: int, generator: torch.Generator) -> Tensor:
-    """Points to check a copy at, [n, d]: all over a box; near, less near and far in open space.
+def fresh_points(stack: Stack, spec: VictimSpec, n: int, generator: torch.Generator, far: float) -> Tensor:
+    """Points to check a copy at, [n, d]: all over a box; near, less near and up to `far` in open space.
 
     At every second one few units of the first layer are on: that switches units above which are otherwise always on,
     or never.
@@ -51,7 +51,7 @@ def fresh_points(stack: Stack, spec: VictimSpec, n: int, generator: torch.Genera
         points = _scattered(spec, n, generator)
     else:
         scale = 10.0 ** torch.randint(0, 3, (n, 1), generator=generator, dtype=torch.float64)
-        points = scale * torch.randn(n, spec.features, generator=generator, dtype=torch.float64)
+        points = scale.clamp(max=far) * torch.randn(n, spec.features, generator=generator, dtype=torch.float64)
     if stack.layers:
         first = stack.layers[0]
         share = torch.rand(n, 1, generator=generator, dtype=torch.float64) ** 3

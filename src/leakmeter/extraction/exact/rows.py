@@ -11,6 +11,8 @@ from leakmeter.extraction.exact.stack import Stack
 
 _CHUNK = 64
 _VOTERS = 128
+_SHARE = 1e-3
+"""The least part of a row that must be common to two bends for them to be compared."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,13 @@ def signs(stack: Stack, x: Tensor, normals: Tensor, error: Tensor, basis: Tensor
     others', its coefficient tells whether it is on. One that is no such combination is a bend of the last layer itself,
     or shows that a unit is missing from it.
     """
-    off = torch.cat([_outside(stack, x[rows], normals[rows], basis) for rows in torch.arange(len(x)).split(_CHUNK)])
+    off = torch.cat(
+        [_outside(stack, x[rows], normals[rows], basis) for rows in torch.split(torch.arange(len(x)), _CHUNK)]
+    )
     fits = off <= tolerance + 30 * error
     votes = torch.zeros(len(stack.layers[-1].bias), dtype=torch.float64)
     voters = fits.nonzero()[:, 0]
-    for rows in voters[:: max(1, len(voters) // _VOTERS)].split(_CHUNK):
+    for rows in torch.split(voters[:: max(1, len(voters) // _VOTERS)], _CHUNK):
         z, gradient = stack.slopes(x[rows], basis)
         steep = gradient.norm(dim=2)
         inverse, unique = _inverse(gradient, tolerance)
@@ -72,11 +76,11 @@ def _outside(stack: Stack, x: Tensor, normals: Tensor, basis: Tensor) -> Tensor:
 def evidence(stack: Stack, x: Tensor, normals: Tensor, error: Tensor, basis: Tensor, tolerance: float) -> Evidence:
     """What bends at x say about the rows above the last layer, whose orientations are known."""
     layer, parts = stack.layers[-1], []
-    for rows in torch.arange(len(x)).split(_CHUNK):
+    for rows in torch.split(torch.arange(len(x)), _CHUNK):
         z, gradient = stack.slopes(x[rows], basis)
         on, y, target = layer.on(z) > 0, layer.activate(z), normals[rows] @ basis
-        for i in range(len(rows)):
-            parts.append(_one(gradient[i], on[i], y[i], target[i], float(error[rows[i]]), tolerance))
+        doubt = error[rows].tolist()
+        parts += [_one(*one, tolerance) for one in zip(gradient, on, y, target, doubt, strict=True)]
     return Evidence(*(torch.stack(column) for column in zip(*parts, strict=True)))
 
 
@@ -121,14 +125,16 @@ def pinned(left: Tensor, right: Tensor, tolerance: float) -> tuple[Tensor, Tenso
     return right @ inverse, unique
 
 
-def agree(one: Evidence, other: Evidence, tolerance: float, least: int) -> Tensor:
-    """Which pairs could be of one unit: they agree up to scale on `least` coefficients or more, [m, n]."""
-    left, right = one.row.square() @ other.known.T.double(), one.known.double() @ other.row.square().T
-    common = (one.row != 0).double() @ (other.row != 0).double().T
-    distance = 1 - (one.row @ other.row.T).square() / (left * right).clamp(min=1e-300)
-    share = torch.minimum(left / one.row.square().sum(1)[:, None], right / other.row.square().sum(1))
-    same = (common >= least) & (distance < tolerance**2) & (share > 1e-3) & one.fits[:, None] & other.fits
-    return same.fill_diagonal_(False) if one is other else same
+def agree(bends: Evidence, tolerance: float, least: int) -> Tensor:
+    """Which pairs could be of one unit: they agree up to scale on `least` coefficients or more, [m, m]."""
+    row, known = bends.row, bends.known.double()
+    shared = row.square() @ known.T
+    common = (row != 0).double() @ (row != 0).double().T
+    distance = 1 - (row @ row.T).square() / (shared * shared.T).clamp(min=1e-300)
+    share = shared / row.square().sum(1).clamp(min=1e-300)[:, None]
+    fits = bends.fits[:, None] & bends.fits
+    same: Tensor = (common >= least) & (distance < tolerance**2) & (torch.minimum(share, share.T) > _SHARE) & fits
+    return same.fill_diagonal_(False)
 
 
 def merge(bends: Evidence, members: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -38,6 +39,17 @@ class Survey:
     def points(self) -> Tensor:
         """The bends, [m, d]."""
         return self.at(self.t)
+
+    @cached_property
+    def alive(self) -> Tensor:
+        """Between which neighbours of (end, bends, end) the victim is not constant, [m + 1]: else units hide there."""
+        edges = torch.cat([self.t.new_tensor(self.ends[:1]), self.t, self.t.new_tensor(self.ends[1:])])
+        slope = self.cells.g.flatten(1).norm(dim=1)
+        moving = self.cells.t[slope > 1e-6 * slope.max()] if len(slope) else self.t[:0]
+        gap = torch.searchsorted(edges, moving) - 1
+        found = torch.zeros(len(edges) - 1, dtype=torch.bool)
+        found[gap.clamp(0, len(found) - 1)] = True
+        return found
 
     def at(self, t: Tensor) -> Tensor:
         """Points of the line, [n, d]."""

@@ -1,6 +1,8 @@
-"""Surveys a line from values alone: bends from slopes, two values each; then d + 1 values for the gradient of a cell."""
+"""Surveys a line from values alone: bends from slopes, two values each; then d + 1 values for a cell's gradient."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -11,6 +13,8 @@ from leakmeter.extraction.exact.kinks import Trace, search
 from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.survey import SLACK, Survey, leading, readable
 
+_SHORT_STEP = 1e-3
+
 
 def value_survey(asker: Asker, origin: Tensor, along: Tensor, ends: tuple[float, float], short: bool) -> Survey:
     """Searches a line on which only values are shown.
@@ -18,14 +22,17 @@ def value_survey(asker: Asker, origin: Tensor, along: Tensor, ends: tuple[float,
     Raises:
         SaturatedError: where a probability on the way cannot be read.
     """
-    unit = 1.0 if not short else (ends[1] - ends[0]) / 2
-    step = float(asker.eps**0.4) * unit
+    step = float(asker.eps**0.4) if not short else _SHORT_STEP
+
+    length = float(along.square().mean().sqrt())
 
     def ask(t: Tensor) -> Trace:
         forward = torch.where(t + step * (1 + t.abs()) <= ends[1], 1.0, -1.0).to(t) * step * (1 + t.abs())
         x = asker.rounded(origin + torch.cat([t, t + forward])[:, None] * along)
         answer = readable(asker.ask(x))
         n, scale = len(t), x.square().mean(1).sqrt()
+        if asker.steepest == 0:
+            asker.steepest = float(((answer.values[n:] - answer.values[:n]) / forward[:, None]).abs().max()) / length
         noise = SLACK * asker.eps * (answer.size + asker.steepest * scale)[:n]
         slope = (answer.values[n:] - answer.values[:n]) / forward[:, None]
         return Trace(t, answer.values[:n], slope[:, :, None], noise, 2 * noise / forward.abs())
@@ -45,7 +52,7 @@ def _cells(asker: Asker, origin: Tensor, along: Tensor, t: Tensor, ends: tuple[f
     width = float(along.square().mean().sqrt())
     edges = [max(ends[0], 2 * float(t[0]) - 1), *t.tolist(), min(ends[1], 2 * float(t[-1]) + 1)] if len(t) else [*ends]
     found = []
-    for left, right in zip(edges, edges[1:], strict=False):
+    for left, right in pairwise(edges):
         if asker.room(asker.d + 2) < asker.d + 2:
             break
         x = asker.rounded((origin + (left + right) / 2 * along)[None])
@@ -64,15 +71,24 @@ def _cells(asker: Asker, origin: Tensor, along: Tensor, t: Tensor, ends: tuple[f
     return empty
 
 
-def _joined(
-    origin: Tensor, along: Tensor, ends: tuple[float, float], t: Tensor, cells: Trace, short: bool
-) -> Survey:
+def _joined(origin: Tensor, along: Tensor, ends: tuple[float, float], t: Tensor, cells: Trace, short: bool) -> Survey:
     """Where neighbouring pieces meet, and the jumps between them."""
     jump, noise = cells.g[1:] - cells.g[:-1], cells.g_noise[1:] + cells.g_noise[:-1]
     bend = jump @ along
-    apart = (cells.f[1:] - cells.g[1:] @ along * cells.t[1:, None]) - (cells.f[:-1] - cells.g[:-1] @ along * cells.t[:-1, None])
+    apart = (cells.f[1:] - cells.g[1:] @ along * cells.t[1:, None]) - (
+        cells.f[:-1] - cells.g[:-1] @ along * cells.t[:-1, None]
+    )
     meet = -(apart * bend).sum(1) / bend.square().sum(1).clamp(min=1e-300)
     lead, size, error = leading(jump, noise)
     t = t[: len(meet)]
     wrong = (meet - t).abs() > 1e-3 * (1 + t.abs())
-    return Survey(origin, along, ends, torch.where(wrong, t, meet), lead / size[:, None], torch.where(wrong, torch.inf, error), cells, short)
+    return Survey(
+        origin,
+        along,
+        ends,
+        torch.where(wrong, t, meet),
+        lead / size[:, None],
+        torch.where(wrong, torch.inf, error),
+        cells,
+        short,
+    )
