@@ -168,9 +168,7 @@ class DeepSearch:
         return known, x, off
 
     def _cells(self) -> tuple[Tensor, Trace]:
-        cells = self.surveys[0].cells
-        for survey in self.surveys[1:]:
-            cells = cells.join(survey.cells)
+        cells = Trace.all([survey.safe_cells for survey in self.surveys])
         return torch.cat([survey.at(survey.cells.t) for survey in self.surveys]), cells
 
     def off(self, known: Known, x: Tensor, values: Tensor) -> Tensor:

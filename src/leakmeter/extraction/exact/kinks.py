@@ -41,7 +41,12 @@ class Trace:
 
     def join(self, other: Trace) -> Trace:
         """The points of both."""
-        return Trace(*(torch.cat([getattr(self, field.name), getattr(other, field.name)]) for field in fields(self)))
+        return Trace.all([self, other])
+
+    @staticmethod
+    def all(traces: list[Trace]) -> Trace:
+        """The points of all."""
+        return Trace(*(torch.cat([getattr(trace, field.name) for trace in traces]) for field in fields(Trace)))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -50,6 +50,15 @@ class Survey:
         found = torch.zeros(len(edges) - 1, dtype=torch.bool)
         found[gap.clamp(0, len(found) - 1)] = True
         return found
+
+    @cached_property
+    def safe_cells(self) -> Trace:
+        """The cells, gradients beside a bend given no weight: rounding decides which side of it they are of."""
+        if not len(self.t):
+            return self.cells
+        apart = (self.cells.t[:, None] - self.t).abs().amin(1)
+        beside = apart <= 1e-6 * (1 + self.cells.t.abs()) * (1e-3 if self.short else 1.0)
+        return replace(self.cells, g_noise=torch.where(beside, torch.inf, self.cells.g_noise))
 
     def at(self, t: Tensor) -> Tensor:
         """Points of the line, [n, d]."""
