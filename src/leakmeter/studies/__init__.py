@@ -33,6 +33,7 @@ STUDIES: Registry[Study] = Registry(
         "milli-fig4": "leakmeter.studies.milli_fig4:main",
         "smoothgrad-maps": "leakmeter.studies.smoothgrad_maps:main",
         "exact-queries": "leakmeter.studies.exact_queries:main",
+        "exact-depth": "leakmeter.studies.exact_depth:main",
         "stn-fig1": "leakmeter.studies.stn_fig1:main",
         "stn-table1": "leakmeter.studies.stn_table1:main",
         "stn-fig2": "leakmeter.studies.stn_fig2:main",
