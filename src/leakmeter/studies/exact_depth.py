@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -25,7 +26,7 @@ def deep_network(widths: tuple[int, ...], *, seed: int, dtype: torch.dtype = tor
     """Fully connected with ReLUs between, `widths` from the input to the outputs; normal weights, as in He et al."""
     generator = stream(seed, "exact", "deep victim")
     modules: list[nn.Module] = []
-    for inputs, outputs in zip(widths, widths[1:], strict=False):
+    for inputs, outputs in pairwise(widths):
         layer = nn.utils.skip_init(nn.Linear, inputs, outputs, dtype=torch.float64)  # type: ignore[no-untyped-call]
         with torch.no_grad():
             size = (2 / inputs) ** 0.5

@@ -85,6 +85,8 @@ class DeepSearch:
                     break
         except CrowdedError:
             self.progress.crowded = True
+        except torch.linalg.LinAlgError:
+            self.progress.done = False  # a decomposition that does not converge: what was found before stands
         self.progress.lines = self._lines()
         return known
 
