@@ -85,7 +85,7 @@ class DeepSearch:
                     break
         except CrowdedError:
             self.progress.crowded = True
-        except torch.linalg.LinAlgError:
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
             self.progress.done = False  # a decomposition that does not converge: what was found before stands
         self.progress.lines = self._lines()
         return known
