@@ -94,6 +94,7 @@ class Judge:
         self.labels = {name: owner.judge(x).labels for name, x in self.x.items()}
 
     def fidelity(self, copy: torch.nn.Module) -> dict[str, float]:
+        """How often a copy names the same class, on each of them."""
         return {
             name: float((predict(copy, x).argmax(1) == self.labels[name]).double().mean()) for name, x in self.x.items()
         }
