@@ -167,7 +167,7 @@ def rows(options: argparse.Namespace) -> list[dict[str, Any]]:
     if "forest" in options.only:
         made += [
             {"part": "tree", "dataset": "compas", "victim": "forest3", "seed": seed, "how": "parts"}
-            for seed in range(5)
+            for seed in range(10, 15)
         ]
     for part, view, hows in (
         ("ensembles", "probs", (*HOWS, "tabular blind", "tabular with rows")),
