@@ -94,7 +94,7 @@ class Judge:
         self.labels = {name: owner.judge(x).labels for name, x in self.x.items()}
 
     def fidelity(self, copy: torch.nn.Module) -> dict[str, float]:
-        """Agreement with the victim on each set of inputs."""
+        """How often a copy names the same class, on each of them."""
         return {
             name: float((predict(copy, x).argmax(1) == self.labels[name]).double().mean()) for name, x in self.x.items()
         }
@@ -167,7 +167,7 @@ def rows(options: argparse.Namespace) -> list[dict[str, Any]]:
     if "forest" in options.only:
         made += [
             {"part": "tree", "dataset": "compas", "victim": "forest3", "seed": seed, "how": "parts"}
-            for seed in range(5)
+            for seed in range(10, 15)
         ]
     for part, view, hows in (
         ("ensembles", "probs", (*HOWS, "tabular blind", "tabular with rows")),

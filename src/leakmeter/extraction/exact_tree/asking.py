@@ -77,7 +77,7 @@ class Asker:
             results[number] = end.value
 
     def _number(self, value: Tensor) -> int:
-        key = np.round(value.numpy(), _DECIMALS).tobytes()
+        key = np.round(value.numpy(), _DECIMALS).tobytes() + bytes([int(value.argmax()) % 256])  # a tie has a winner
         if key not in self._numbers:
             self._numbers[key] = len(self.values)
             self.values.append(value)
