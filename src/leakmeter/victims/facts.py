@@ -5,6 +5,7 @@ What is still unknown is asked for by name.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from leakmeter.box import Box
 from leakmeter.errors import UsageError, first_line
+from leakmeter.files import check_announced
 from leakmeter.registry import did_you_mean
 from leakmeter.victims.spec import OUTPUTS, Outputs, VictimSpec
 from leakmeter.victims.victim import Question, Victim
@@ -91,6 +93,7 @@ class Facts:
             raise UsageError(f"expected classes to be at least 1, got {self.classes}")
         outputs: Any = self.outputs or "logits"
         shape, dtype = self._shape(), self.dtype or torch.float32
+        check_announced(f"an input and an output of {self.name}", 8 * (math.prod(shape) + (self.classes or 0)))
         return VictimSpec(str(self.name), shape, self._box(shape, dtype), self.classes or 2, outputs, dtype)
 
     def _shape(self) -> tuple[int, ...]:
