@@ -40,6 +40,14 @@ def writing(path: Path) -> Iterator[None]:
         raise UsageError(f"cannot write to {path}: {error.strerror}; choose another --out") from error
 
 
+def has_content(path: Path) -> bool:
+    """Whether there is such a file with something in it; False also where that cannot be seen."""
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
 def most_bytes() -> int:
     """The most that one input may take in memory: 1 GB, unless the environment says otherwise."""
     said = os.environ.get(LIMIT_VARIABLE, "")

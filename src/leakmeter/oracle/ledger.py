@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leakmeter.errors import BudgetExhausted, Inconclusive, UsageError
+from leakmeter.files import has_content
 
 ATTACK, EVALUATION = "attack", "evaluation"
 _VERSION = 2
@@ -75,7 +76,7 @@ class Ledger:
             raise UsageError(f"expected a budget of at least 0 queries, got {budget}")
         self.path, self.budget, self._take = path, budget, take
         self._lock = threading.Lock()
-        self._begun = path is not None and path.exists() and path.stat().st_size > 0
+        self._begun = path is not None and has_content(path)
         with self._as_leakmeter_error():
             self._db = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None, timeout=60)
             self._open()
@@ -254,7 +255,7 @@ def _seal(name: str, numbers: Sequence[object]) -> str:
 
 def recorded(path: Path) -> dict[str, int]:
     """The rows counted by account in the ledger of a file, whatever its budget; none where there is no file."""
-    if not path.exists() or path.stat().st_size == 0:
+    if not has_content(path):
         return {}
     try:
         with closing(sqlite3.connect(path, timeout=60)) as db:

@@ -10,6 +10,7 @@ import torch
 
 from leakmeter.errors import UsageError, first_line, missing_extra
 from leakmeter.victims.kind import FileKind, Request
+from leakmeter.victims.onnx_check import check_onnx
 
 _TYPES = {"tensor(float)": torch.float32, "tensor(double)": torch.float64}
 
@@ -54,6 +55,7 @@ class OnnxKind(FileKind):
             import onnxruntime
         except ImportError as error:
             raise missing_extra("onnxruntime", "onnx") from error
+        check_onnx(path)
         try:
             session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         except Exception as error:
