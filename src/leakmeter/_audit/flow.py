@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
-from leakmeter._audit.cells import LEASES, TRUTH, has_shared_limits, run_cells
+from leakmeter._audit.cells import LEASES, TRUTH, has_shared_limits, place, run_cells
 from leakmeter._audit.opening import load_test, open_victim
 from leakmeter.certificates.smoothing import certify
 from leakmeter.compute import computing
@@ -20,6 +20,7 @@ from leakmeter.evaluation.intervals import certified_share
 from leakmeter.evaluation.score import reference
 from leakmeter.executors import make_executor
 from leakmeter.extraction.base import make_attack
+from leakmeter.oracle.ledger import recorded
 from leakmeter.oracle.limits import Attempt, LimitsFile
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
@@ -28,7 +29,7 @@ from leakmeter.progress import SILENT, Progress
 from leakmeter.report.html import summary_html
 from leakmeter.report.write import write_reports
 from leakmeter.results import AuditResult, CellResult, Certified, VictimFacts
-from leakmeter.runs.run import Run, environment, fresh_path
+from leakmeter.runs.run import LEDGER, Run, environment, fresh_path
 from leakmeter.verdict import judge
 from leakmeter.victims.remote.settings import RemoteSettings
 from leakmeter.victims.spec import VictimSpec
@@ -180,6 +181,10 @@ def _leases(plan: Plan, victim: Victim, run: Run) -> Iterator[LimitsFile | None]
         return
     rps = (plan.victim.remote or RemoteSettings()).rps
     with closing(LimitsFile(run.path / LEASES, total=plan.total, rps=rps)) as leases:
+        jobs = {"audit": run.path} | {cell.id: run.path / place(cell) for cell in plan.cells()}
+        for job, folder in jobs.items():
+            for account, rows in recorded(folder / LEDGER).items():
+                leases.catch_up(job, account, rows)
         yield leases
 
 

@@ -12,6 +12,7 @@ from leakmeter.errors import UsageError, first_line, missing_extra
 from leakmeter.victims.facts import UNSAID, Bound
 from leakmeter.victims.kind import FileKind, Request
 from leakmeter.victims.onnx_batch import free_batch
+from leakmeter.victims.onnx_check import check_onnx
 from leakmeter.victims.onnx_graph import Graph, read_graph
 
 
@@ -113,6 +114,7 @@ class OnnxKind(FileKind):
     def read(self, path: Path, request: Request) -> OnnxFunction:
         """A session on the CPU."""
         try:
+            check_onnx(path)
             session = _session(str(path))
         except UsageError:
             raise
