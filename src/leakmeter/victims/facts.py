@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from leakmeter.box import Box
 from leakmeter.data.columns import Columns
-from leakmeter.errors import UsageError, first_line
+from leakmeter.errors import UsageError, all_at_once, first_line
 from leakmeter.registry import did_you_mean
 from leakmeter.victims.preparation import Preparation, PreparedVictim, settle
 from leakmeter.victims.preparation_settings import PreparationSettings
@@ -76,6 +76,7 @@ class Facts:
 
     def probed(self, build: Build) -> Victim:
         """The victim, after four rows have shown what it returns."""
+        all_at_once(self._preparation, self.check_range)
         preparation = self._preparation()
         draft, build = self._draft(preparation.raw), self._prepared(build, preparation)
         answer = self._probe(build(draft), draft)
@@ -84,13 +85,25 @@ class Facts:
 
     def trusted(self, build: Build) -> Victim:
         """Without a probe: a remote victim's answers are counted, and before there is a ledger none is asked for."""
+        all_at_once(self._check_answers, self._preparation, self.check_range)
+        preparation = self._preparation()
+        return self._prepared(build, preparation)(self._named(self._draft(preparation.raw)))
+
+    def _check_answers(self) -> None:
         if self.outputs is None or self.classes is None:
             raise UsageError(
                 "the server does not say what its model returns; pass outputs ('logits', 'probs' or 'labels') and "
-                "classes, such as outputs='probs', classes=10"
+                "classes, such as outputs='probs', classes=10, on the command line --outputs probs --classes 10"
             )
-        preparation = self._preparation()
-        return self._prepared(build, preparation)(self._named(self._draft(preparation.raw)))
+
+    def check_range(self) -> None:
+        """Asks for the range of inputs where nobody has said it."""
+        missing = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
+        if missing and self.columns is None:
+            raise UsageError(
+                f"the range of the inputs cannot be read off this victim; pass {' and '.join(missing)}, "
+                f"for example low=0.0, high=1.0 (None: unbounded), on the command line --low 0 --high 1"
+            )
 
     def _preparation(self) -> Preparation:
         settings = self.preparation or PreparationSettings()
@@ -151,12 +164,7 @@ class Facts:
     def _box(self, shape: tuple[int, ...], dtype: torch.dtype) -> Box:
         if self.columns is not None:
             return Box.around(torch.empty(0, dtype=dtype), self.columns.low, self.columns.high)
-        missing = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
-        if missing:
-            raise UsageError(
-                f"the range of the inputs cannot be read off this victim; pass {' and '.join(missing)}, "
-                f"for example low=0.0, high=1.0 (None: unbounded), on the command line --low 0 --high 1"
-            )
+        self.check_range()
         return Box.around(torch.empty(0, dtype=dtype), *(_edge(side, getattr(self, side), shape) for side in _BOUNDS))
 
     def _probe(self, victim: Victim, draft: VictimSpec) -> Tensor:
@@ -167,7 +175,7 @@ class Facts:
         except (Exception, SystemExit, GeneratorExit) as error:
             raise UsageError(
                 f"the victim raised {type(error).__name__} on a probe of shape {tuple(points.shape)}: "
-                f"{first_line(error)}; check input_shape"
+                f"{first_line(error)}; {_advice(error, draft.input_shape)}"
             ) from error
         if not isinstance(answer, Tensor) or answer.dim() not in (1, 2) or len(answer) != len(points):
             got = f"shape {tuple(answer.shape)}" if isinstance(answer, Tensor) else type(answer).__name__
@@ -211,6 +219,15 @@ class Facts:
 
 
 _BOUNDS = ("low", "high")
+
+
+def _advice(error: BaseException, shape: tuple[int, ...]) -> str:
+    """What to look at when a victim does not take the probe."""
+    if isinstance(error, KeyError | IndexError | AttributeError) or "column" in str(error).lower():
+        return "it is given a plain array: where it wants a data frame, name its columns ([columns], columns=)"
+    if len(shape) == 3:
+        return "check input_shape, which is channels, height, width, and pass layout='nhwc' if it takes channels last"
+    return "check input_shape"
 
 
 def _edge(side: str, bound: Any, shape: tuple[int, ...]) -> Tensor | None:
