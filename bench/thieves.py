@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from leakmeter.evaluation.intervals import mean_interval
 from leakmeter.evaluation.score import Reference, reference
 from leakmeter.extraction.base import extract, make_student, student_name
+from leakmeter.extraction.targets import answered_probs
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.studies.record import Record
 
@@ -51,7 +52,7 @@ def thieves(case: Case, view: str, seed: int, effort: float, data: Path | None) 
         "sources": copy.notes["sources"],
         "logistic regression": _logistic(case, x, truth),
         "plain network": _plain(case, view, x, truth, seed),
-        **_art(case, x, truth, seed),
+        **_art(case, view, x, truth, seed),
     }
 
 
@@ -72,7 +73,7 @@ def _plain(case: Case, view: str, x: Tensor, truth: Reference, seed: int) -> flo
     return score.fidelity
 
 
-def _art(case: Case, x: Tensor, truth: Reference, seed: int) -> dict[str, float | str]:
+def _art(case: Case, view: str, x: Tensor, truth: Reference, seed: int) -> dict[str, float | str]:
     """ART's two attacks as its documentation calls them, on the same queries and student; empty without ART."""
     try:
         from art.attacks.extraction import CopycatCNN, KnockoffNets
@@ -80,7 +81,7 @@ def _art(case: Case, x: Tensor, truth: Reference, seed: int) -> dict[str, float 
     except ImportError:
         return {"ART": "not installed"}
     spec = case.victim.spec
-    black_box = BlackBoxClassifier(partial(_probs, case), spec.input_shape, spec.classes, clip_values=None)
+    black_box = BlackBoxClassifier(partial(_probs, case, view), spec.input_shape, spec.classes, clip_values=None)
     common = {"classifier": black_box, "batch_size_fit": 64, "batch_size_query": 64, "nb_epochs": EPOCHS}
     attacks = {
         "ART KnockoffNets": KnockoffNets(
@@ -106,9 +107,10 @@ def _art(case: Case, x: Tensor, truth: Reference, seed: int) -> dict[str, float 
     return results
 
 
-def _probs(case: Case, x: np.ndarray) -> np.ndarray:
+def _probs(case: Case, view: str, x: np.ndarray) -> np.ndarray:
+    """What ART's black box answers: one-hot where the view shows labels only."""
     rows = case.victim.spec.clamp(torch.from_numpy(np.asarray(x, dtype="float32")))
-    return Oracle(case.victim, "probs").query(rows).probs.float().numpy()
+    return answered_probs(Oracle(case.victim, view).query(rows)).float().numpy()
 
 
 def summary(cells: dict[str, Any]) -> list[dict[str, Any]]:

@@ -40,3 +40,20 @@ def test_answers_that_differ_when_asked_again(noise: float, repeatable: bool) ->
 @pytest.mark.parametrize(("gap", "share"), [(1e-2, 0.0), (1e-6, 0.0), (1e-8, 1.0)])
 def test_answers_that_are_zero_or_one(gap: float, share: float) -> None:
     assert found(Sharp(gap))["saturated"] == share
+
+
+class Scored(nn.Module):
+    """One score, far from any boundary."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 100 + x[:, :1]
+
+
+def test_saturation_is_about_probabilities_only() -> None:
+    x = torch.rand(5, 3)
+    oracle = Oracle(load_victim(Scored(), input_shape=(3,), low=0.0, high=1.0), "logits")
+    assert health(oracle, reference(oracle, x)) == {"repeatable": True, "saturated": None}
+    named = lambda x: (x[:, 0] > 0.5).astype("int64")  # noqa: E731
+    labels = load_victim(named, input_shape=(3,), low=0.0, high=1.0, outputs="labels", classes=2)
+    oracle = Oracle(labels, "labels")
+    assert health(oracle, reference(oracle, x))["saturated"] is None

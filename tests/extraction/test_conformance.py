@@ -38,7 +38,7 @@ def test_attacks_keep_the_rules(name: str) -> None:
 
 
 def test_every_attack_is_checked() -> None:
-    tables_only = {"exact-tree"}  # checked in exact_tree/, on a table
+    tables_only = {"exact-tree", "tabular"}  # checked on a table, where they are tested
     assert set(QUICK) | tables_only == set(ATTACKS)
 
 

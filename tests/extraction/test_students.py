@@ -8,7 +8,7 @@ from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.students import STUDENTS, Lesson, usual_students
 from leakmeter.extraction.students.augment import augmentations, augmented
 from leakmeter.extraction.students.mean import Mean
-from leakmeter.extraction.students.networks import multiplications, shrinking
+from leakmeter.extraction.students.networks import shrinking, work
 from leakmeter.extraction.students.reading import readings, seen_logits
 from leakmeter.extraction.students.scaled import scaled
 from leakmeter.oracle.oracle import Oracle
@@ -81,9 +81,9 @@ def test_inputs_are_scaled_by_the_box_or_by_the_queries() -> None:
     assert torch.allclose(y.std(0, unbiased=False), torch.ones(6), atol=1e-4)
 
 
-def test_multiplications_are_counted() -> None:
+def test_work_is_counted() -> None:
     net = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Flatten(), nn.Linear(4 * 25, 7))
-    assert multiplications(net, torch.zeros(1, 2, 5, 5)) == 25 * 4 * 2 * 9 + 100 * 7
+    assert work(net, torch.zeros(1, 2, 5, 5)) == (25 * 4 * 2 * 9 + 100 * 7, 100 + 7)
 
 
 @pytest.mark.parametrize("view", ["labels", "top:1", "top:2", "probs", "probs:1", "logits"])
@@ -119,4 +119,6 @@ def test_augmentations_keep_shape_and_range_and_mirroring_only_moves_pixels() ->
 def test_the_mean_of_members_is_their_mean() -> None:
     one, other = nn.Linear(2, 2), nn.Linear(2, 2)
     x = torch.ones(1, 2)
-    assert torch.allclose(Mean([one, other])(x), (one(x) + other(x)) / 2)
+    assert torch.allclose(Mean([one, other])(x).exp(), (one(x).softmax(1) + other(x).softmax(1)) / 2)
+    score = nn.Linear(2, 1)
+    assert torch.allclose(Mean([score, score])(x), score(x))

@@ -36,7 +36,8 @@ from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
 _RADII = 20  # points of the certified curve
-_DEFAULTS = ("procedural", "surrogate", "gradients", "exact", "exact-values")
+_DEFAULTS = ("auto", "gradients", "exact", "exact-values")
+_FOR_TABLES = (*_DEFAULTS, "exact-tree")
 _SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
 
 
@@ -119,11 +120,14 @@ def complete(plan: Plan, victim: Victim, test: Dataset | None) -> Plan:
     if victim.spec.outputs == "labels" and plan.views == Plan.model_fields["views"].default:
         changes["views"] = ("labels",)
     if not plan.attacks:
+        table = victim.spec.columns is not None  # whose copies are trees, which have no gradients to follow
         if plan.transfer is None and test is not None and test.y is not None and victim.spec.width is not None:
-            changes["transfer"] = TransferPlan()
+            changes["transfer"] = None if table else TransferPlan()
         views = [View.parse(view) for view in changes.get("views", plan.views)]
-        attacks = [AttackPlan(name=name) for name in _DEFAULTS if _suits(name, victim.spec, views)]
-        changes["attacks"] = (*attacks, *_real_pool(plan, test is not None and test.y is None))
+        attacks = [
+            AttackPlan(name=name) for name in (_FOR_TABLES if table else _DEFAULTS) if _suits(name, victim.spec, views)
+        ]
+        changes["attacks"] = (*attacks, *_real_pool(plan, table, test is not None and test.y is None))
     return plan.model_copy(update=changes)
 
 
@@ -139,10 +143,12 @@ def _suits(name: str, spec: VictimSpec, views: list[View]) -> bool:
     return False
 
 
-def _real_pool(plan: Plan, unlabelled: bool) -> tuple[AttackPlan, ...]:
+def _real_pool(plan: Plan, table: bool, unlabelled: bool) -> tuple[AttackPlan, ...]:
     """The control arm that shows what having data is worth: the same number of real inputs."""
     if plan.data is None or plan.data.split == "train" or (unlabelled and plan.data.name not in NAMES):
         return ()
+    if table:
+        return (AttackPlan(name="tabular", control=True, adaptive=False, pool=plan.data.name),)
     return (AttackPlan(name="surrogate", control=True, pool=plan.data.name, data_dir=plan.data.dir),)
 
 

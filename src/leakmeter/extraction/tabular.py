@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 from pydantic import Field
@@ -34,6 +33,7 @@ from leakmeter.victims.spec import VictimSpec
 _UNIFORM = 0.25  # of the blind rows are uniform
 _GROWTH = 1.35  # answers are looked at again when there are so many times as many
 _NEAR = 0.3  # a logit below which rows count as near a boundary
+_FEWEST = 10  # answers to learn from
 _MEMBER, _TRIAL, _COPY = 0.8, 1.5, 6.0  # seconds for a member of the committee, a student on trial, the copy
 
 
@@ -44,9 +44,6 @@ class Tabular(Attack):
     """What to try as the copy."""
     pool: str | Tensor | None = None
     """Rows the attacker has: a table's path (its train split), or a tensor; None: none."""
-    target: str | None = None
-    """Of the pool: its column of classes, to leave out."""
-    data_dir: Path | None = None
     adaptive: bool = True
     """Whether questions are chosen; False: all are drawn blindly."""
     blind: float = Field(default=0.2, gt=0, le=1)
@@ -80,7 +77,7 @@ class _Campaign:
         self.blind = torch.empty(0, dtype=torch.bool)
         self.exhausted = False
         self.trials: list[Trial] = []
-        pool = _pool(attack)
+        pool = _pool(attack, oracle.spec)
         self.pool = None if pool is None else pool[torch.randperm(len(pool), generator=self.draws)]
 
     def play(self) -> tuple[nn.Module, Findings]:
@@ -160,6 +157,8 @@ class _Campaign:
         rows = rows[torch.randperm(len(rows), generator=stream(self.job.seed, "held out", stop))]
         held = rows[: max(1, round(self.attack.held_out * len(rows)))]
         learned = torch.ones(len(self.x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
+        if len(learned) < _FEWEST:  # too few to hold any back
+            learned = torch.arange(len(self.x))
         best, highest, trials = ("boosted", readings(self.oracle.view, self.spec.classes)[0]), -1.0, []
         for student, reading in self._candidates():
             agreed = self._agreement(student, reading, learned, held, stop)
@@ -197,7 +196,7 @@ def _centred(outputs: Tensor) -> Tensor:
     return outputs.clamp(-20, 20) - outputs.clamp(-20, 20).mean(1, keepdim=True)
 
 
-def _pool(attack: Tabular) -> Tensor | None:
+def _pool(attack: Tabular, spec: VictimSpec) -> Tensor | None:
     if attack.pool is None or isinstance(attack.pool, Tensor):
         return attack.pool
-    return load(attack.pool, "train", attack.data_dir, target=attack.target).x
+    return load(attack.pool, "train", columns=spec.columns).x

@@ -8,6 +8,7 @@ from statistics import fmean
 from leakmeter.errors import LeakmeterError
 from leakmeter.evaluation.cheaper import cheaper
 from leakmeter.evaluation.transfer import Transfer
+from leakmeter.oracle.view import contains
 from leakmeter.plan import Plan
 from leakmeter.results import Arm, CellResult, CopyCost
 from leakmeter.verdict.arms import arm_label
@@ -87,11 +88,12 @@ def _behind(defense: str) -> str:
 
 
 def _costs(arms: list[Arm]) -> list[str]:
-    surfaces: dict[tuple[str, str], list[Arm]] = defaultdict(list)
-    for arm in _attackers(arms):
-        surfaces[arm.view, arm.defense].append(arm)
+    """What a copy costs where a view is shown; whoever sees it can also do as one who sees less."""
+    attackers = _attackers(arms)
     return [
-        f"Showing {view}{_behind(defense)}, {_cost_of_good_copy(group)}" for (view, defense), group in surfaces.items()
+        f"Showing {view}{_behind(defense)}, "
+        + _cost_of_good_copy([arm for arm in attackers if arm.defense == defense and contains(view, arm.view)])
+        for view, defense in dict.fromkeys((arm.view, arm.defense) for arm in attackers)
     ]
 
 

@@ -94,6 +94,8 @@ def test_a_forest_on_few_cells_is_asked_whole_and_copied() -> None:
     found = lm.extract("exact-tree", lm.Oracle(target, budget=1000), seed=0)
     assert found.notes["exact-tree"]["every_point_asked"]
     assert wrong(found.substitute, target) == 0
+    cells = target.spec.sample(5000, torch.Generator().manual_seed(1))  # some of them ties of the three trees
+    assert torch.equal(found.substitute(cells).argmax(1), target.compute(cells, QUESTION).argmax(1))
 
 
 def test_a_budget_that_ends_is_told() -> None:

@@ -28,6 +28,8 @@ class Asker:
         self.values: list[Tensor] = []
         """The answer of each number: logits, probabilities or a one-hot label."""
         self.exhausted = False
+        self.answers: list[Answer] = []
+        """All answers, in the order of `known`."""
         self._numbers: dict[bytes, int] = {}
 
     @property
@@ -47,6 +49,7 @@ class Asker:
         except BudgetExhausted:
             self.exhausted = True
             return False
+        self.answers.append(answer)
         for point, value in zip(fresh, _values(answer), strict=False):
             self.known[point] = self._number(value)
         self.exhausted = len(answer) < len(fresh)
@@ -74,7 +77,7 @@ class Asker:
             results[number] = end.value
 
     def _number(self, value: Tensor) -> int:
-        key = np.round(value.numpy(), _DECIMALS).tobytes()
+        key = np.round(value.numpy(), _DECIMALS).tobytes() + bytes([int(value.argmax()) % 256])  # a tie has a winner
         if key not in self._numbers:
             self._numbers[key] = len(self.values)
             self.values.append(value)

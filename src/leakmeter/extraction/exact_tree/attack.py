@@ -18,10 +18,15 @@ from leakmeter.extraction.exact_tree.copy import write_parts
 from leakmeter.extraction.exact_tree.paper import find_paths, write_boxes
 from leakmeter.extraction.exact_tree.regions import Parting
 from leakmeter.extraction.findings import Findings, class_counts, class_entropy
+from leakmeter.extraction.students import STUDENTS, Lesson
+from leakmeter.extraction.students.reading import readings
+from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
 from leakmeter.seeds import derive
 from leakmeter.victims.spec import VictimSpec
+
+_SECONDS = 3.0  # for the student of a search that did not end
 
 
 class ExactTree(Attack):
@@ -53,6 +58,8 @@ class ExactTree(Attack):
         draws = random.Random(derive(job.seed, "exact-tree"))
         with job.progress.task("parting the box", None):
             copy, notes = (self._parts if self.method == "parts" else self._paper)(axes, asker, draws, oracle.view.kind)
+        if not notes["complete"] and STUDENTS["boosted"].suits(oracle.spec):
+            copy = _learned(axes, asker, job)
         job.show_queries(axes.rows(list(asker.known), torch.float32))
         findings = Findings(
             class_entropy=class_entropy(class_counts(asker.labels, oracle.spec.classes)),
@@ -91,6 +98,14 @@ class ExactTree(Attack):
         missing = None if complete else f"the budget ended with {len(leaves)} leaves found"
         notes = {"complete": complete, "missing": missing, "units": len(leaves), "answers": len(asker.values)}
         return write_boxes(leaves, axes, asker, kind), notes
+
+
+def _learned(axes: Axes, asker: Asker, job: AttackJob) -> nn.Module:
+    """A student of what was asked: where the parts do not settle, it knows more than they do."""
+    x, answer = axes.rows(list(asker.known), torch.float32), Answer.join(asker.answers)
+    spec, reading = asker.oracle.spec, readings(answer.view, answer.classes)[0]
+    seed = derive(job.seed, "exact-tree", "student")
+    return STUDENTS["boosted"].fit(Lesson(x, answer, reading, "none", spec, job, seed, "exact-tree", _SECONDS))
 
 
 def columns_of(spec: VictimSpec) -> Columns:

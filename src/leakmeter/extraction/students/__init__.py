@@ -58,9 +58,9 @@ _NETWORKS = "leakmeter.extraction.students.networks"
 STUDENTS: Registry[Student] = Registry(
     "student",
     {
+        "linear": "leakmeter.extraction.students.linear:LINEAR",
         "boosted": "leakmeter.extraction.students.trees:BOOSTED",
         "bagged": "leakmeter.extraction.students.trees:BAGGED",
-        "linear": "leakmeter.extraction.students.linear:LINEAR",
         "dense": f"{_NETWORKS}:DENSE",
         "lenet": f"{_NETWORKS}:LENET",
         "convolutional": f"{_NETWORKS}:CONVOLUTIONAL",

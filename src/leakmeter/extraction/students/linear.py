@@ -58,7 +58,7 @@ def _logistic(x: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor]:
         sign = 1.0 if classes > 1 or seen[0] == 1 else -1.0
         bias[seen[0] if classes > 1 else 0] = sign * _CONFIDENT
         return weight, bias
-    model = LogisticRegression(C=10.0, max_iter=300).fit(x.numpy(), labels)
+    model = LogisticRegression(C=1.0, max_iter=300).fit(x.numpy(), labels)
     found, offset = torch.from_numpy(model.coef_).float(), torch.from_numpy(model.intercept_).float()
     if classes == 1:
         return found, offset

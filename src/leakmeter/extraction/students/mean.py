@@ -1,7 +1,8 @@
-"""Several networks as one: the mean of their outputs."""
+"""Several networks as one: the mean of their probabilities."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -16,5 +17,8 @@ class Mean(nn.Module):
         self.members = nn.ModuleList(members)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The mean of the members' outputs."""
-        return torch.stack([member(x) for member in self.members]).mean(0)
+        """Logits of the members' mean probabilities, so that none is heard for being loud; of one score, their mean."""
+        outputs = torch.stack([member(x) for member in self.members])
+        if outputs.shape[2] == 1:
+            return outputs.mean(0)
+        return outputs.log_softmax(2).logsumexp(0) - math.log(len(self.members))

@@ -23,7 +23,8 @@ from leakmeter.seeds import derive, private_randomness
 from leakmeter.training.loop import Batch, Recipe, fit
 from leakmeter.victims.spec import VictimSpec
 
-_STEP, _RATE, _HALF_RATE = 2e-3, 3e10, 7e10  # seconds a step costs at least; multiplications a second of one core
+_STEP, _OUTPUT = 2e-3, 1e-8  # seconds of one core: for a step at least, for one output of a layer there and back
+_RATE, _HALF_RATE = 7e10, 3e11  # multiplications a second, in 32 and in 16 bits
 _HALF_PAYS = 2_000_000  # multiplications an input from which 16-bit arithmetic is faster
 _LARGEST = 40  # pixels a side that a network sees; larger pictures are averaged down by its first layer
 _FEWEST, _MOST = 60, 20_000
@@ -58,22 +59,22 @@ class Network(Student):
     def fit(self, lesson: Lesson) -> nn.Module:
         """One cycle of Adam, as many steps as fit into the lesson's seconds."""
         model = self.build(lesson.spec, lesson.x, lesson.seed).to(lesson.job.device)
-        work = multiplications(model, lesson.x[:1].to(lesson.job.device))
+        products, outputs = work(model, lesson.x[:1].to(lesson.job.device))
         batch = min(_BATCH, max(16, len(lesson.x) // 4))
-        half = work >= _HALF_PAYS and lesson.job.device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
-        steps = int(lesson.seconds / (_STEP + 3 * batch * work / (_HALF_RATE if half else _RATE)))
+        half = products >= _HALF_PAYS and lesson.job.device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
+        step = _STEP + batch * (outputs * _OUTPUT + 3 * products / (_HALF_RATE if half else _RATE))
 
         def learn(model: nn.Module, columns: Batch, draws: torch.Generator) -> Tensor:
             x, *target = columns
             with torch.autocast("cpu", torch.bfloat16) if half else nullcontext():
-                outputs = model(augmented(x, lesson.augmentation, draws))
-            return loss(outputs.float(), tuple(target), lesson.reading)
+                learned = model(augmented(x, lesson.augmentation, draws))
+            return loss(learned.float(), tuple(target), lesson.reading)
 
         return fit(
             model,
             (lesson.x, *targets(lesson.answer, lesson.reading)),
             learn,
-            Recipe(steps=min(max(steps, _FEWEST), _MOST), batch=batch, lr=_LR, schedule="cyclic"),
+            Recipe(steps=min(max(int(lesson.seconds / step), _FEWEST), _MOST), batch=batch, lr=_LR, schedule="cyclic"),
             seed=lesson.seed,
             progress=lesson.job.progress,
             title=lesson.name,
@@ -86,13 +87,15 @@ def shrinking(shape: tuple[int, ...]) -> int:
     return max(1, min(shape[1:]) // _LARGEST) if len(shape) == 3 else 1
 
 
-def multiplications(model: nn.Module, x: Tensor) -> int:
-    """Multiplications of dense and convolutional layers for the inputs `x`."""
-    counts: list[int] = []
+def work(model: nn.Module, x: Tensor) -> tuple[int, int]:
+    """Multiplications of the dense and convolutional layers for the inputs `x`, and how many outputs these have."""
+    products: list[int] = []
+    outputs: list[int] = []
 
     def count(layer: nn.Module, _: object, output: Tensor) -> None:
         weight: Tensor = layer.weight  # type: ignore[assignment]
-        counts.append(output.numel() // output.shape[1] * weight.numel())
+        products.append(output.numel() // output.shape[1] * weight.numel())
+        outputs.append(output.numel())
 
     layers = [part for part in model.modules() if isinstance(part, nn.Conv2d | nn.Linear)]
     hooks = [layer.register_forward_hook(count) for layer in layers]
@@ -100,7 +103,7 @@ def multiplications(model: nn.Module, x: Tensor) -> int:
         model.eval()(x)
     for hook in hooks:
         hook.remove()
-    return sum(counts)
+    return sum(products), sum(outputs)
 
 
 def _dense(features: int, classes: int) -> list[nn.Module]:
