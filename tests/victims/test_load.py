@@ -255,6 +255,17 @@ def nan(x: np.ndarray) -> np.ndarray:
             {**BOX, "input_shape": (5,)},
             r"raised RuntimeError on a probe of shape \(4, 5\).*check input_shape",
         ),
+        (
+            nn.Conv2d(3, 2, 3),
+            {**BOX, "input_shape": (9, 9, 2)},
+            r"on a probe of shape \(4, 9, 9, 2\).*channels, height, width, and pass layout='nhwc' if it takes",
+        ),
+        (
+            lambda table: table["age"],
+            {**BOX, "input_shape": (3,)},
+            r"raised IndexError on a probe .* given a plain array: where it wants a data frame, name its columns",
+        ),
+        (nn.Conv2d(1, 2, 3), {}, "pass input_shape=.*; also, the range of the inputs cannot be read"),
         (small_net(), {**BOX, "input_shape": 3}, "expected input_shape to hold whole numbers, got 3"),
         (small_net(), {**BOX, "input_shape": (3.5,)}, "expected input_shape to hold whole numbers"),
         (small_net(), {**BOX, "input_shape": (0,)}, "expected input_shape to hold sizes of at least 1"),

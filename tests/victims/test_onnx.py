@@ -174,8 +174,12 @@ def two_inputs(path: Path) -> str:
 
 def test_several_inputs_and_outputs_are_chosen_by_name(tmp_path) -> None:
     path, x = two_inputs(tmp_path / "m.onnx"), rows(5, 12)
-    with pytest.raises(UsageError, match=r"got 3 of x \(nx12 float\), gain \(float\), state .*--fix NAME=0.0"):
-        load_victim(path, **BOX)
+    with pytest.raises(
+        UsageError,
+        match=r"got 3 of x \(nx12 float\), gain \(float\), state .*--fix gain=0 --fix state=0; also, the model has the "
+        r"outputs .*; also, the range of the inputs .*--low 0 --high 1",
+    ):
+        load_victim(path)
     fixed = {"gain": 2.0, "state": [1.0, 0.0, 0.0, 0.0]}
     with pytest.raises(UsageError, match=r"has the outputs y \(nx4 float\), top .*; choose one with output='y'"):
         load_victim(path, inputs=fixed, **BOX)
@@ -183,7 +187,10 @@ def test_several_inputs_and_outputs_are_chosen_by_name(tmp_path) -> None:
     np.testing.assert_allclose(answers(victim, x), 2 * x.numpy() @ W + np.eye(4)[0], rtol=1e-4)
     for wrong, sentence in (
         ({"inputs": {"gian": 1.0}}, "no input 'gian'; did you mean 'gain'"),
-        ({"inputs": {"gain": 1.0, "state": "much"}}, "expected numbers of nx4 float for the input 'state', got 'much'"),
+        (
+            {"inputs": {"gain": 1.0, "state": "much"}, "output": "y"},
+            "expected numbers of nx4 float for the input 'state', got 'much'",
+        ),
         ({"inputs": fixed, "output": "z"}, r"no output 'z' \(known: y"),
     ):
         with pytest.raises(UsageError, match=sentence):

@@ -60,6 +60,8 @@ def load(
     x = torch.from_numpy(encode(frame, columns, path))
     y, classes = (None, None) if target is None else labels(frame[target], path)
     whole = Dataset(path.stem, x, y, None if classes is None else len(classes), columns=columns)
+    if split == "all":
+        return whole
     if len(whole) < _FEWEST:
         raise UsageError(f"expected at least {_FEWEST} rows in {path} to hold some out, got {len(whole)}")
     test, train = whole.split(len(whole) // _FEWEST, stream(0, "holdout", len(whole)))

@@ -19,13 +19,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from leakmeter.data.catalogue import load
-from leakmeter.data.dataset import adapt
 from leakmeter.errors import Inconclusive, UsageError
 from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import Attack, AttackJob
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
-from leakmeter.extraction.sources import into_box, usual_sources
+from leakmeter.extraction.pool import real_inputs
+from leakmeter.extraction.sources import usual_sources
 from leakmeter.extraction.sources.asking import Asker
 from leakmeter.extraction.sources.tables import table_of
 from leakmeter.extraction.students import STUDENTS, Lesson, usual_students
@@ -271,8 +270,7 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
     if isinstance(attack.pool, Tensor):
         return attack.pool
     assert attack.pool is not None
-    x = adapt(load(attack.pool, "train", attack.data_dir), spec.input_shape).x
-    return into_box(x, spec) if x.dim() == 4 else x
+    return real_inputs(attack.pool, attack.data_dir, spec)
 
 
 _LEAST, _MULTIPLIED = 40, 4  # answers from which some are held out; growth after which all is compared again

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from leakmeter.box import Box
 from leakmeter.data.columns import Columns
-from leakmeter.errors import UsageError, first_line
+from leakmeter.errors import UsageError, all_at_once, first_line
 from leakmeter.files import check_announced
 from leakmeter.registry import did_you_mean
+from leakmeter.victims.declared import declared, dtype_of, shape_of
 from leakmeter.victims.preparation import Preparation, PreparedVictim, settle
 from leakmeter.victims.preparation_settings import PreparationSettings
 from leakmeter.victims.spec import OUTPUTS, Outputs, VictimSpec
@@ -55,6 +56,10 @@ class Facts:
     model_shape: Sequence[Any] | None = None
     """The shape that the model itself declares, a side that it leaves open as None."""
     preparation: PreparationSettings | None = None
+    assumed: tuple[float, float] | None = None
+    """The range to take where nobody says one."""
+    note: str = ""
+    """What the report must say of what was assumed."""
 
     def or_else(self, other: Facts) -> Facts:
         """These facts, and those of `other` where nothing is known."""
@@ -65,34 +70,63 @@ class Facts:
     def about(self, source: object) -> Facts:
         """These facts, and what an object says of itself where nothing is known."""
         said = Facts(
-            model_shape=getattr(source, "input_shape", None) or _shape_of(source),
+            model_shape=getattr(source, "input_shape", None) or shape_of(source),
             low=getattr(source, "low", UNSAID),
             high=getattr(source, "high", UNSAID),
-            classes=_declared(source, "classes", int),
-            outputs=_declared(source, "outputs", str),
-            dtype=_dtype_of(source),
-            name=_declared(source, "name", str) or type(source).__name__,
-            class_names=_declared(source, "class_names", tuple),
+            classes=declared(source, "classes", int),
+            outputs=declared(source, "outputs", str),
+            dtype=dtype_of(source),
+            name=declared(source, "name", str) or type(source).__name__,
+            class_names=declared(source, "class_names", tuple),
         )
         return self.or_else(said)
 
     def probed(self, build: Build) -> Victim:
         """The victim, after four rows have shown what it returns."""
-        preparation = self._preparation()
-        draft, build = self._draft(preparation.raw), self._prepared(build, preparation)
-        answer = self._probe(build(draft), draft)
-        outputs: Any = self.outputs or _outputs_of(answer)
-        return build(self._named(replace(draft, classes=self._columns(answer, outputs), outputs=outputs)))
+        facts = self._assuming()
+        all_at_once(facts._preparation, facts.check_range)
+        preparation = facts._preparation()
+        draft, build = facts._draft(preparation.raw), facts._prepared(build, preparation)
+        answer = facts._probe(build(draft), draft)
+        outputs: Any = facts.outputs or _outputs_of(answer)
+        return build(facts._named(replace(draft, classes=facts._columns(answer, outputs), outputs=outputs)))
 
     def trusted(self, build: Build) -> Victim:
         """Without a probe: a remote victim's answers are counted, and before there is a ledger none is asked for."""
+        facts = self._assuming()
+        all_at_once(facts._check_answers, facts._preparation, facts.check_range)
+        preparation = facts._preparation()
+        return facts._prepared(build, preparation)(facts._named(facts._draft(preparation.raw)))
+
+    def _assuming(self) -> Facts:
+        """With the assumed range where nobody said one, and a note that says so."""
+        unsaid = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
+        if self.assumed is None or not unsaid or self.columns is not None:
+            return self
+        bounds: dict[str, Any] = {
+            side: edge for side, edge in zip(_BOUNDS, self.assumed, strict=True) if side in unsaid
+        }
+        note = (
+            f"Nobody said what range of inputs the model takes: it was taken to be {self.assumed[0]:g} to "
+            f"{self.assumed[1]:g}, that of the test pictures; if that is wrong, so is this audit: set low and high."
+        )
+        return replace(self, **bounds, note=note)
+
+    def _check_answers(self) -> None:
         if self.outputs is None or self.classes is None:
             raise UsageError(
                 "the server does not say what its model returns; pass outputs ('logits', 'probs' or 'labels') and "
-                "classes, such as outputs='probs', classes=10"
+                "classes, such as outputs='probs', classes=10, on the command line --outputs probs --classes 10"
             )
-        preparation = self._preparation()
-        return self._prepared(build, preparation)(self._named(self._draft(preparation.raw)))
+
+    def check_range(self) -> None:
+        """Asks for the range of inputs where nobody has said it."""
+        missing = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
+        if missing and self.columns is None and self.assumed is None:
+            raise UsageError(
+                f"the range of the inputs cannot be read off this victim; pass {' and '.join(missing)}, "
+                f"for example low=0.0, high=1.0 (None: unbounded), on the command line --low 0 --high 1"
+            )
 
     def _preparation(self) -> Preparation:
         settings = self.preparation or PreparationSettings()
@@ -101,7 +135,10 @@ class Facts:
     def _prepared(self, build: Build, preparation: Preparation) -> Build:
         def prepared(spec: VictimSpec) -> Victim:
             victim = build(preparation.model_spec(spec)) if preparation.needed else build(spec)
-            return PreparedVictim(spec, victim, preparation) if preparation.needed else victim
+            victim = PreparedVictim(spec, victim, preparation) if preparation.needed else victim
+            if self.note:
+                victim.notes = (*victim.notes, self.note)
+            return victim
 
         return prepared
 
@@ -154,12 +191,7 @@ class Facts:
     def _box(self, shape: tuple[int, ...], dtype: torch.dtype) -> Box:
         if self.columns is not None:
             return Box.around(torch.empty(0, dtype=dtype), self.columns.low, self.columns.high)
-        missing = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
-        if missing:
-            raise UsageError(
-                f"the range of the inputs cannot be read off this victim; pass {' and '.join(missing)}, "
-                f"for example low=0.0, high=1.0 (None: unbounded), on the command line --low 0 --high 1"
-            )
+        self.check_range()
         return Box.around(torch.empty(0, dtype=dtype), *(_edge(side, getattr(self, side), shape) for side in _BOUNDS))
 
     def _probe(self, victim: Victim, draft: VictimSpec) -> Tensor:
@@ -170,7 +202,7 @@ class Facts:
         except (Exception, SystemExit, GeneratorExit) as error:
             raise UsageError(
                 f"the victim raised {type(error).__name__} on a probe of shape {tuple(points.shape)}: "
-                f"{first_line(error)}; check input_shape"
+                f"{first_line(error)}; {_advice(error, draft.input_shape)}"
             ) from error
         if not isinstance(answer, Tensor) or answer.dim() not in (1, 2) or len(answer) != len(points):
             got = f"shape {tuple(answer.shape)}" if isinstance(answer, Tensor) else type(answer).__name__
@@ -216,6 +248,15 @@ class Facts:
 _BOUNDS = ("low", "high")
 
 
+def _advice(error: BaseException, shape: tuple[int, ...]) -> str:
+    """What to look at when a victim does not take the probe."""
+    if isinstance(error, KeyError | IndexError | AttributeError) or "column" in str(error).lower():
+        return "it is given a plain array: where it wants a data frame, name its columns ([columns], columns=)"
+    if len(shape) == 3:
+        return "check input_shape, which is channels, height, width, and pass layout='nhwc' if it takes channels last"
+    return "check input_shape"
+
+
 def _edge(side: str, bound: Any, shape: tuple[int, ...]) -> Tensor | None:
     if bound is None:
         return None
@@ -229,35 +270,12 @@ def _edge(side: str, bound: Any, shape: tuple[int, ...]) -> Tensor | None:
     return edge
 
 
-def _shape_of(source: object) -> tuple[int, ...] | None:
-    if isinstance(source, nn.Sequential) and len(source) and isinstance(source[0], nn.Linear):
-        return (source[0].in_features,)
-    if isinstance(source, nn.Linear):
-        return (source.in_features,)
-    features = getattr(source, "n_features_in_", None)
-    return None if features is None else (int(features),)
-
-
-def _dtype_of(source: object) -> torch.dtype | None:
-    declared = getattr(source, "dtype", None)
-    if isinstance(declared, torch.dtype):
-        return declared
-    first = next(source.parameters(), None) if isinstance(source, nn.Module) else None
-    return first.dtype if first is not None and first.dtype.is_floating_point else None
-
-
 def _outputs_of(answer: Tensor) -> Outputs:
     if answer.dim() == 1 and not answer.dtype.is_floating_point:
         return "labels"
     if (answer.dim() == 1 or answer.shape[1] == 1) and _in_unit(answer):
         return "probs"
     return "probs" if answer.dim() == 2 and answer.shape[1] > 1 and _is_distribution(answer) else "logits"
-
-
-def _declared(source: object, name: str, kind: type) -> Any:
-    """What the object says of itself, unless its attribute of that name is something else: `classes` may be names."""
-    value = getattr(source, name, None)
-    return value if isinstance(value, kind) else None
 
 
 def _in_unit(answer: Tensor) -> bool:

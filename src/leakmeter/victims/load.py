@@ -38,6 +38,7 @@ def load_victim(
     name: str | None = None,
     remote: RemoteSettings | Mapping[str, Any] | None = None,
     share: Share | None = None,
+    assumed: tuple[float, float] | None = None,
     columns: Columns | Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Victim:
     """Loads the model to audit.
@@ -67,6 +68,7 @@ def load_victim(
         name: what reports call it.
         remote: how to ask a victim over HTTP, and who allowed it; see `RemoteSettings`.
         columns: what the columns of a table hold, as in the `[columns]` section of a plan; they say shape and range.
+        assumed: the range to take where neither the caller nor the model says one; `Victim.notes` tells so.
         share: what a victim over HTTP must keep to where several workers ask it; None: its own settings.
     """
     if name is None and isinstance(source, str | Path):
@@ -81,6 +83,7 @@ def load_victim(
         name=name,
         columns=columns if columns is None or isinstance(columns, Columns) else Columns.parse(columns),
         class_names=names,
+        assumed=assumed,
         preparation=make_preparation(
             {"scale": scale, "mean": mean, "std": std, "layout": layout, "resize": resize, "dtype": dtype}
         ),

@@ -9,11 +9,10 @@ import numpy as np
 import torch
 
 from leakmeter.errors import UsageError, first_line, missing_extra
-from leakmeter.victims.facts import UNSAID, Bound
 from leakmeter.victims.kind import FileKind, Request
 from leakmeter.victims.onnx_batch import free_batch
 from leakmeter.victims.onnx_check import check_onnx
-from leakmeter.victims.onnx_graph import Graph, read_graph
+from leakmeter.victims.onnx_graph import Graph, read_graph, type_range
 
 
 class OnnxFunction:
@@ -34,7 +33,7 @@ class OnnxFunction:
         self._free = self._tried = False
         self.input_shape = tuple(side if isinstance(side, int) else None for side in graph.shape[1:]) or None
         self.dtype = torch.float64 if graph.dtype == np.float64 else torch.float32
-        self.low, self.high = _range(graph.dtype)
+        self.low, self.high = type_range(graph.dtype)
         self.notes: tuple[str, ...] = ()
         self.class_names: tuple[str, ...] | None = None
 
@@ -120,13 +119,7 @@ class OnnxKind(FileKind):
             raise
         except Exception as error:
             raise UsageError(f"{path} is not an ONNX model: {first_line(error)}") from error
-        graph = read_graph(session, request.ends)
-        if len(graph.shape) < 2:
-            raise UsageError(f"expected an input of rows, got the shape {graph.shape} for '{graph.input}'")
-        open_sides = [side for side in graph.shape[1:] if not isinstance(side, int)]
-        if open_sides and request.facts.input_shape is None:
-            raise UsageError(_which_sizes(graph))
-        return OnnxFunction(path, session, graph)
+        return OnnxFunction(path, session, read_graph(session, request.facts, request.ends))
 
 
 def _session(model: str | bytes) -> Any:
@@ -138,27 +131,6 @@ def _session(model: str | bytes) -> Any:
     options.intra_op_num_threads = torch.get_num_threads()  # cells run beside each other, a core each
     options.log_severity_level = 4  # what goes wrong is raised as well
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-
-
-def _which_sizes(graph: Graph) -> str:
-    sides = [side if isinstance(side, int) else None for side in graph.shape[1:]]
-    example = ",".join(str(side or 224) for side in sides)
-    shown = "x".join(str(side if side is not None else "?") for side in graph.shape[1:])
-    named = [f"{side}=224" for side in graph.shape[1:] if isinstance(side, str) and side.isidentifier()]
-    by_name = ",".join(named or ["H=224", "W=224"])
-    hint = f" or --input-shape {by_name}" if named or len(sides) == 3 else ""
-    return (
-        f"the model leaves sides of its input open ({shown}); pass input_shape=({example.replace(',', ', ')}), on the "
-        f"command line --input-shape {example}{hint}"
-    )
-
-
-def _range(dtype: np.dtype[Any]) -> tuple[Bound, Bound]:
-    if dtype.kind == "b":
-        return 0.0, 1.0
-    if dtype.kind in "iu" and dtype.itemsize == 1:
-        return float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
-    return UNSAID, UNSAID
 
 
 def _agree(one: np.ndarray, other: np.ndarray) -> bool:

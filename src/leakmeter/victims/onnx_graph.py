@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from leakmeter.errors import UsageError
+from leakmeter.errors import UsageError, all_at_once
 from leakmeter.registry import did_you_mean
+from leakmeter.victims.facts import UNSAID, Bound, Facts
 from leakmeter.victims.kind import Ends
 
 NUMBERS = {
@@ -62,8 +63,21 @@ class Graph:
         return tuple(length(place, side) for place, side in enumerate(shape))
 
 
-def read_graph(session: Any, ends: Ends) -> Graph:
-    """The ends that are meant, or which must be chosen."""
+def read_graph(session: Any, facts: Facts, ends: Ends) -> Graph:
+    """The ends that are meant, or all that must be chosen or said."""
+    all_at_once(
+        lambda: _varied(session, facts, ends),
+        lambda: _output(session, ends.output),
+        facts.or_else(Facts(**_range(session, ends))).check_range,
+    )
+    inputs = {each.name: each for each in session.get_inputs()}
+    fixed = {name: (_held(inputs[name], value), tuple(inputs[name].shape)) for name, value in ends.inputs.items()}
+    one = _varied(session, facts, ends)
+    return Graph(one.name, _sized(one, ends.sizes), np.dtype(NUMBERS[one.type]), _output(session, ends.output), fixed)
+
+
+def _varied(session: Any, facts: Facts, ends: Ends) -> Any:
+    """The one input that is not held, of a shape that is known."""
     inputs = {each.name: each for each in session.get_inputs()}
     for name in ends.inputs:
         if name not in inputs:
@@ -71,17 +85,51 @@ def read_graph(session: Any, ends: Ends) -> Graph:
                 f"the model has no input '{name}'{did_you_mean(name, list(inputs))} (known: {_list(inputs.values())})"
             )
     varied = [each for name, each in inputs.items() if name not in ends.inputs]
-    if len(varied) != 1:
+    likely = next((each for each in varied if len(each.shape) > 1), varied[0] if varied else None)
+    others = [each.name for each in varied if each is not likely]
+    sizes = "" if likely is None or facts.input_shape is not None else _which_sizes(likely, ends.sizes)
+    if likely is None or others:
         raise UsageError(
             f"expected one input to attack, got {len(varied)} of {_list(inputs.values())}; say what all but one of "
-            "them hold, for example inputs={'NAME': 0.0}, in a plan [victim.inputs] NAME = 0.0, on the command line "
-            "--fix NAME=0.0"
+            f"them hold, in a plan [victim.inputs] NAME = 0.0, on the command line "
+            f"{' '.join(f'--fix {name}=0' for name in others)}{sizes and '; also, ' + sizes}"
         )
-    (one,) = varied
-    if one.type not in NUMBERS:
-        raise UsageError(f"expected an ONNX model of numbers, got {one.type} for its input '{one.name}'")
-    fixed = {name: (_held(inputs[name], value), tuple(inputs[name].shape)) for name, value in ends.inputs.items()}
-    return Graph(one.name, _sized(one, ends.sizes), np.dtype(NUMBERS[one.type]), _output(session, ends.output), fixed)
+    if likely.type not in NUMBERS or len(likely.shape) < 2:
+        raise UsageError(f"expected an ONNX model of rows of numbers, got {_show(likely)} for '{likely.name}'")
+    if sizes:
+        raise UsageError(sizes)
+    return likely
+
+
+def _range(session: Any, ends: Ends) -> dict[str, Any]:
+    """Edges that the type of numbers sets."""
+    kinds = {NUMBERS.get(each.type) for each in session.get_inputs() if each.name not in ends.inputs}
+    low, high = type_range(np.dtype(kinds.pop() or np.float32)) if len(kinds) == 1 else (UNSAID, UNSAID)
+    return {"low": low, "high": high}
+
+
+def type_range(dtype: np.dtype[Any]) -> tuple[Bound, Bound]:
+    """The lowest and the highest number, where the type has few."""
+    if dtype.kind == "b":
+        return 0.0, 1.0
+    if dtype.kind in "iu" and dtype.itemsize == 1:
+        return float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
+    return UNSAID, UNSAID
+
+
+def _which_sizes(described: Any, sizes: Mapping[str, int]) -> str:
+    """Asks for sides that are left open; empty where there are none."""
+    sides = _sized(described, sizes)[1:]
+    if all(isinstance(side, int) for side in sides):
+        return ""
+    example = ",".join(str(side) if isinstance(side, int) else "224" for side in sides)
+    shown = "x".join("?" if side is None else str(side) for side in sides)
+    named = [f"{side}=224" for side in sides if isinstance(side, str) and side.isidentifier()]
+    hint = f" or --input-shape {','.join(named or ['H=224', 'W=224'])}" if named or len(sides) == 3 else ""
+    return (
+        f"the model leaves sides of its input open ({shown}); pass input_shape=({example.replace(',', ', ')}) with the "
+        f"size it is used with, on the command line --input-shape {example}{hint}"
+    )
 
 
 def _held(described: Any, value: Any) -> np.ndarray:

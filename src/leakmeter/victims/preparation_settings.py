@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from pydantic import field_validator
+
 from leakmeter.settings import Settings, checked
 
 
@@ -23,6 +25,13 @@ class PreparationSettings(Settings):
     """Height and width that the model takes, where raw pictures have another size."""
     dtype: Literal["float16", "float32", "float64", "uint8", "int8", "int32", "int64"] | None = None
     """The numbers the model takes; raw values are rounded to whole ones for it."""
+
+    @field_validator("resize", mode="before")
+    @classmethod
+    def _two_sides(cls, sides: Any) -> Any:
+        if isinstance(sides, str) or not hasattr(sides, "__len__") or len(sides) != 2:
+            raise ValueError("expected the height and the width that the model takes, such as [224, 224]")
+        return sides
 
 
 def make_preparation(given: Mapping[str, Any]) -> PreparationSettings:
