@@ -100,6 +100,8 @@ class VictimFacts(Settings):
     """Who allowed the audit of a model on another machine."""
     class_names: list[str] = Field(default_factory=list)
     """What the classes are called, in their order; empty: they have only numbers."""
+    notes: list[str] = Field(default_factory=list)
+    """How it was asked and what was assumed of it."""
 
 
 class CopyCost(Settings):

@@ -1,6 +1,7 @@
 import pytest
 
-from leakmeter.report.surfaces import contains, surfaces
+from leakmeter.oracle.view import contains
+from leakmeter.report.surfaces import surfaces
 
 
 @pytest.mark.parametrize(

@@ -66,15 +66,14 @@ def evade(
 
 def _evade_in(path: Path, content: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Attacks in the run directory `path`, new or not; what was paid for there is not asked again."""
-    import safetensors.torch
-
-    from leakmeter._audit.opening import load_test, open_victim
+    from leakmeter._audit.opening import fit_test, load_test, open_victim
     from leakmeter.compute import computing
     from leakmeter.evasion.base import ATTACKS
     from leakmeter.files import write_atomic
     from leakmeter.plan import make_plan
     from leakmeter.report.sheet import adversarial_png
     from leakmeter.runs.run import Run, environment
+    from leakmeter.tensors import to_safetensors
 
     attack, copy = content["attack"], content.get("copy")
     plan = make_plan({**content["plan"], "name": f"evade-{attack}"})
@@ -86,12 +85,12 @@ def _evade_in(path: Path, content: dict[str, Any], progress: Progress) -> dict[s
         victim = open_victim(plan, test)
         if copy is None and ATTACKS[attack].needs_gradients:
             _ = victim.white_box  # before a folder is made: it may have none
-        x, y = (column.to(plan.device) for column in test.labelled())
+        x, y = (column.to(plan.device) for column in fit_test(test, victim).labelled())
         run = Run.enter(path, content)
         with run.held():
             tried = _on_victim if copy is None else _on_copy
             x, found, record = tried(content, plan, victim, (x, y), run, progress)
-            write_atomic(run.path / "examples.safetensors", safetensors.torch.save({"examples": found.examples.cpu()}))
+            write_atomic(run.path / "examples.safetensors", to_safetensors({"examples": found.examples.cpu()}))
             told = {**content, "environment": environment(), **record}
             write_atomic(run.path / "evasion.json", json.dumps(told).encode())
             if x.dim() == 4:

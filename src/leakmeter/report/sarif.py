@@ -14,9 +14,10 @@ from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
+from leakmeter.oracle.view import contains
 from leakmeter.report.sections.transfer import ArmTransfer, arm_transfers
 from leakmeter.report.standards import FINDINGS, STANDARDS, Finding
-from leakmeter.report.surfaces import best_copy, contains, surely_below, surfaces
+from leakmeter.report.surfaces import best_copy, surely_below, surfaces
 from leakmeter.report.words import percent, plain_text, span, surface_words
 from leakmeter.results import AuditResult
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from leakmeter.evaluation.intervals import CONFIDENCE, Interval, exact
+from leakmeter.oracle.view import contains
 from leakmeter.report.words import surface_words
 from leakmeter.results import Arm, AuditResult, CopyCost
 
@@ -82,19 +83,6 @@ def surfaces(result: AuditResult) -> list[Surface]:
         Surface(view, defense, arms, _untrained(result, view, defense), _weaker(result.verdict.arms, view, defense))
         for (view, defense), arms in ordered
     ]
-
-
-def contains(view: str, other: str) -> bool:
-    """Whether all that `other` shows can be read off `view`."""
-    (base, _, explained), (less, _, asked) = view.partition("+"), other.partition("+")
-    (kind, _, number), (less_kind, _, less_number) = base.partition(":"), less.partition(":")
-    if asked not in ("", explained):
-        return False
-    if less == "labels" or less == base or (kind == "logits" and less_kind in ("probs", "top")):
-        return True
-    if kind != less_kind:
-        return base == "probs" and less_kind == "top"
-    return number == "" or (number.isdigit() and less_number.isdigit() and int(less_number) <= int(number))
 
 
 def mean(values: list[float | None]) -> float | None:

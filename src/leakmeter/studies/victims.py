@@ -16,6 +16,8 @@ from leakmeter.files import write_atomic
 from leakmeter.models import make_model
 from leakmeter.progress import SILENT, Progress
 from leakmeter.seeds import derive
+from leakmeter.studies.provenance import fingerprint
+from leakmeter.tensors import to_safetensors
 from leakmeter.training.loop import Recipe
 from leakmeter.training.train import train
 
@@ -43,7 +45,7 @@ def trained(
     x, y = data.labelled()
     x, y = x[:first], y[:first]
     network = make_model(model, data.input_shape, data.classes or 0, seed=derive(seed, "victim")).to(device)
-    about = [dataset, len(x), model, seed, technique, options, recipe.model_dump()]
+    about = [fingerprint(), dataset, len(x), model, seed, technique, options, recipe.model_dump()]
     key = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()[:16]
     path = cache() / "victims" / f"{dataset}-{model.replace(':', '-')}-{key}.safetensors"
     if path.exists():
@@ -51,5 +53,5 @@ def trained(
         return network.eval()
     train(technique, network, (x, y), recipe=recipe, seed=derive(seed, "victim"), progress=progress, **options)
     weights = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
-    write_atomic(path, safetensors.torch.save(weights))
+    write_atomic(path, to_safetensors(weights))
     return network

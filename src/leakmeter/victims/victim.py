@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.errors import LeakmeterError, UsageError, VictimError, first_line
-from leakmeter.victims.spec import VictimSpec
+from leakmeter.victims.spec import VictimSpec, both_classes
 
 Charge = Callable[[int], None]
 """Counts that many rows once more, or raises BudgetExhausted: then they must not be sent."""
@@ -53,6 +53,8 @@ class Victim:
     batch = 256
     authorized_by: str | None = None
     """Who allowed the audit of a victim that is not on this machine."""
+    notes: tuple[str, ...] = ()
+    """What the report must say of how it is asked."""
 
     def __init__(self, spec: VictimSpec) -> None:
         self.spec = spec
@@ -60,7 +62,7 @@ class Victim:
     def respond(self, x: Tensor, question: Question) -> Tensor:
         """The model's own outputs; a failure is told as the victim's."""
         try:
-            return self.compute(x, question)
+            return both_classes(self.compute(x, question), self.spec)
         except (LeakmeterError, KeyboardInterrupt):
             raise
         except BaseException as error:  # a model that ends the process must not end the audit, let alone with 0
@@ -69,7 +71,7 @@ class Victim:
             ) from error
 
     def compute(self, x: Tensor, question: Question) -> Tensor:
-        """Outputs for inputs already checked against the spec."""
+        """Outputs for inputs already checked against the spec; one probability a row stands for two classes."""
         raise NotImplementedError
 
     @property

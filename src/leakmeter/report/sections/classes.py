@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leakmeter.evaluation.intervals import wilson
+from leakmeter.evaluation.intervals import exact
 from leakmeter.evaluation.score import ClassScore
 from leakmeter.report.blocks import Entry, Numeric, Row, Section, Table
 from leakmeter.report.surfaces import best_copy, surfaces
@@ -34,7 +34,7 @@ def section(result: AuditResult, _: Path) -> Section | None:
     if not measured:
         return None
     shown = measured if len(measured) <= _MOST else measured[: _MOST // 2] + measured[-_MOST // 2 :]
-    rows = [_row(class_name(result.victim, k), share, pooled[k]) for share, k in shown]
+    rows = [_row(class_name(result.victim, k), share, pooled[k].n // len(runs)) for share, k in shown]
     lead = (
         f"How often the copies of the strongest attack ({best.label}, seeing {best.view}) agree where the model names "
         "each class, all seeds together. A class that is copied poorly is where the copy gives itself away."
@@ -44,6 +44,7 @@ def section(result: AuditResult, _: Path) -> Section | None:
     return Section("classes", "Class by class", lead, [table])
 
 
-def _row(name: str, share: float, score: ClassScore) -> Row:
-    interval = wilson(score.same, score.n)
-    return Row(name, count(score.n), Entry(percent(share), span(interval.low, interval.high), share=share))
+def _row(name: str, share: float, inputs: int) -> Row:
+    """All seeds are measured on the same inputs, so that more seeds make the share no surer."""
+    interval = exact(share * inputs, inputs)
+    return Row(name, count(inputs), Entry(percent(share), span(interval.low, interval.high), share=share))

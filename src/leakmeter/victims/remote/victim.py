@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from leakmeter.victims.facts import Facts
 from leakmeter.victims.kind import Request, VictimKind
-from leakmeter.victims.remote.client import BadAnswer, Client
+from leakmeter.victims.remote.client import SLACK, BadAnswer, Client
 from leakmeter.victims.remote.pace import Abandoned
 from leakmeter.victims.remote.protocol import open_model
 from leakmeter.victims.remote.settings import RemoteSettings
@@ -25,6 +26,7 @@ from leakmeter.victims.spec import VictimSpec, from_array
 from leakmeter.victims.victim import Charge, Question, Victim
 
 _ROWS, _NUMBERS = 64, 1 << 17  # the most in one request, unless it is said
+_NUMBER = 128  # bytes of JSON that one number may take, with the name of its class
 _ROUNDS = 2  # requests a thread sends before all wait for the slowest; the more, the more a failure can lose
 
 
@@ -47,6 +49,7 @@ class RemoteKind(VictimKind):
 
     form = "an http:// address"
     text = remote = True
+    ends = ("output",)
 
     def takes(self, source: object) -> bool:
         """Whether it is an address or the description of one."""
@@ -63,9 +66,9 @@ class RemoteKind(VictimKind):
             client = Client(wire.url, settings, description.headers, pace)
         else:
             client = Client(text, settings, pace=pace)
-            wire = open_model(text, client, settings.output)
+            wire = open_model(text, client, request.ends.output or settings.output)
         connections = settings.concurrency if share is None else share.connections
-        facts = request.facts.or_else(wire.facts)
+        facts = replace(request.facts.or_else(wire.facts), model_shape=wire.facts.input_shape)
         return facts.trusted(lambda spec: RemoteVictim(spec, client, wire, settings, connections))
 
 
@@ -112,6 +115,7 @@ class RemoteVictim(Victim):
             wait(requests)
         except BaseException:  # interrupted
             stop.set()
+            self._client.abort()
             wait(requests)
             raise
         failures = [error for request in requests if (error := request.exception()) is not None]
@@ -125,7 +129,8 @@ class RemoteVictim(Victim):
             return _conform(self._wire.decode(body), len(x), self.spec, x.dtype)
 
         try:
-            return self._client.post(self._wire.url, self._wire.encode(x), read, lambda: charge(len(x)), stop)
+            most = SLACK + _NUMBER * len(x) * self.spec.classes
+            return self._client.post(self._wire.url, self._wire.encode(x), read, lambda: charge(len(x)), stop, most)
         except BaseException:
             stop.set()  # the other requests of this question are sent no more
             raise
@@ -136,6 +141,8 @@ def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[A
     labels = spec.outputs == "labels"
     wanted = (rows,) if labels else (rows, spec.classes)
     narrow = outputs.shape in ((rows,), (rows, 1))
+    if narrow and spec.outputs == "probs" and spec.classes == 2:  # the probability of the second class
+        outputs = np.stack([1 - outputs.reshape(rows), outputs.reshape(rows)], 1)
     if outputs.shape != wanted and not (narrow and (labels or spec.classes == 1)):
         raise BadAnswer(f"its answer had the shape {outputs.shape} instead of {wanted}")
     outputs = outputs.reshape(wanted)
