@@ -63,8 +63,8 @@ def _part(part: b.Part) -> str:
             return f"`{part}`"
         case b.Strong():
             return f"**{escaped(part)}**"
-        case b.Link(text):
-            return escaped(text)
+        case b.Link():
+            return ""  # how sections are addressed is each site's own
         case _:
             return escaped(part)
 
