@@ -14,7 +14,7 @@ ROOT = Path(leakmeter.__file__).parent
 
 LAYERS = (
     ("errors",),
-    ("registry", "seeds", "progress", "files", "compute", "tensors"),
+    ("registry", "seeds", "progress", "files", "compute", "tensors", "patience"),
     ("checkpoint", "box", "settings"),
     ("models", "data"),
     ("victims",),

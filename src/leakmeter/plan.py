@@ -11,8 +11,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from leakmeter.errors import UsageError
+from leakmeter.patience import PATIENCE
 from leakmeter.settings import Settings, checked
 from leakmeter.victims.remote.settings import RemoteSettings
+
+_MOST = 10**15  # queries: far beyond any use, and a number that every record can hold
 
 
 class VictimPlan(Settings):
@@ -162,8 +165,8 @@ class Plan(Settings):
     `/adaptive` behind it the attacker knows the defense."""
     detectors: tuple[str, ...] = ("prada",)
     """Replayed over each attack's queries: `prada`, or `prada:0.9` for another threshold."""
-    budget: int = Field(default=5000, ge=1)
-    total: int | None = Field(default=None, ge=1)
+    budget: int = Field(default=5000, ge=1, le=_MOST)
+    total: int | None = Field(default=None, ge=1, le=_MOST)
     """The most queries of all cells together, scoring among them; a cell that it leaves too little for fails. None: no
     more than each cell's budget."""
     stops: tuple[int, ...] = ()
@@ -177,8 +180,10 @@ class Plan(Settings):
     """None: nothing is certified."""
     queries_per_day: int | None = Field(default=None, ge=1)
     """The rate limit in force, for the advice in the verdict."""
+    patience: float = Field(default=PATIENCE, gt=0, allow_inf_nan=False)
+    """Seconds that a victim in this process may take for one answer, and a worker may give no sign of life."""
     device: str = "cpu"
-    threads: int = Field(default=1, ge=1)
+    threads: int = Field(default=1, ge=1, le=4096)
     """Torch threads a cell computes with: weights are the same bit for bit only for the same number."""
 
     @field_validator("views")

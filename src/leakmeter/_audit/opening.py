@@ -6,6 +6,7 @@ from pathlib import Path
 
 from leakmeter.data.catalogue import load
 from leakmeter.data.dataset import Dataset
+from leakmeter.patience import patient
 from leakmeter.plan import Plan
 from leakmeter.seeds import stream
 from leakmeter.victims.load import load_victim
@@ -31,4 +32,7 @@ def open_victim(plan: Plan, test: Dataset | None, share: Share | None = None) ->
         if test.x.dim() == 4:  # images live in [0, 1] in every dataset here
             given.setdefault("low", 0.0)
             given.setdefault("high", 1.0)
-    return load_victim(plan.victim.source, device=plan.device, share=share, **given)
+    with patient(plan.patience, f"loading the victim {plan.victim.source}"):
+        victim = load_victim(plan.victim.source, device=plan.device, share=share, **given)
+    victim.patience = plan.patience
+    return victim

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.errors import LeakmeterError, UsageError, VictimError, first_line
+from leakmeter.patience import PATIENCE, patient
 from leakmeter.victims.spec import VictimSpec
 
 Charge = Callable[[int], None]
@@ -54,13 +55,19 @@ class Victim:
     authorized_by: str | None = None
     """Who allowed the audit of a victim that is not on this machine."""
 
+    patience: float = PATIENCE
+    """Seconds that it may take for one answer, where it computes in this process."""
+
     def __init__(self, spec: VictimSpec) -> None:
         self.spec = spec
 
     def respond(self, x: Tensor, question: Question) -> Tensor:
         """The model's own outputs; a failure is told as the victim's."""
         try:
-            return self.compute(x, question)
+            if self.remote:  # it has limits of its own
+                return self.compute(x, question)
+            with patient(self.patience, f"the victim {self.spec.name}"):
+                return self.compute(x, question)
         except (LeakmeterError, KeyboardInterrupt):
             raise
         except BaseException as error:  # a model that ends the process must not end the audit, let alone with 0
