@@ -13,6 +13,7 @@ import leakmeter
 ROOT = Path(leakmeter.__file__).parent
 
 LAYERS = (
+    ("shown",),
     ("errors",),
     ("registry", "seeds", "progress", "files", "compute", "tensors", "patience"),
     ("checkpoint", "box", "settings"),

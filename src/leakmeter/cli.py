@@ -17,8 +17,11 @@ import typer
 
 from leakmeter import __version__
 from leakmeter.commands import audit, certify, data, evade, init, options, runs, serve, study, train
-from leakmeter.errors import Inconclusive, LeakmeterError
+from leakmeter.errors import Inconclusive, LeakmeterError, first_line
 from leakmeter.patience import overdue
+from leakmeter.shown import shown
+
+_TRACEBACK = "LEAKMETER_TRACEBACK"
 
 app = typer.Typer(
     name="leakmeter",
@@ -97,5 +100,16 @@ def main() -> None:
         typer.echo(f"leakmeter: {error}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:
-        typer.echo(f"leakmeter: {error.filename or 'the system'}: {error.strerror or error}", err=True)
+        typer.echo(shown(f"leakmeter: {error.filename or 'the system'}: {error.strerror or error}"), err=True)
         sys.exit(2)
+    except Exception as error:  # a fault of ours, or of a file or machine in a way nobody thought of
+        if os.environ.get(_TRACEBACK):
+            raise
+        typer.echo(
+            shown(
+                f"leakmeter: internal error: {type(error).__name__}: {first_line(error)}; nothing was decided; "
+                f"{_TRACEBACK}=1 shows where"
+            ),
+            err=True,
+        )
+        sys.exit(LeakmeterError.exit_code)

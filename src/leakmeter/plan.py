@@ -10,12 +10,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from leakmeter.errors import UsageError
+from leakmeter.errors import UsageError, first_line
 from leakmeter.patience import PATIENCE
 from leakmeter.settings import Settings, checked
 from leakmeter.victims.remote.settings import RemoteSettings
-
-_MOST = 10**15  # queries: far beyond any use, and a number that every record can hold
 
 
 class VictimPlan(Settings):
@@ -165,8 +163,11 @@ class Plan(Settings):
     `/adaptive` behind it the attacker knows the defense."""
     detectors: tuple[str, ...] = ("prada",)
     """Replayed over each attack's queries: `prada`, or `prada:0.9` for another threshold."""
-    budget: int = Field(default=5000, ge=1, le=_MOST)
-    total: int | None = Field(default=None, ge=1, le=_MOST)
+    budget: int = Field(
+        default=5000,
+        ge=1,
+    )
+    total: int | None = Field(default=None, ge=1)
     """The most queries of all cells together, scoring among them; a cell that it leaves too little for fails. None: no
     more than each cell's budget."""
     stops: tuple[int, ...] = ()
@@ -269,5 +270,5 @@ def read_plan(path: Path) -> dict[str, Any]:
         raise UsageError(f"there is no plan {path}; write one with: leakmeter init {path}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the plan {path}: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"the plan {path} is not TOML: {error}") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"the plan {path} is not TOML: {first_line(error)}") from error

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from leakmeter.commands.options import say
 from leakmeter.errors import UsageError
 
 TEMPLATE = """\
@@ -64,4 +65,4 @@ def init(path: Annotated[Path, typer.Argument(help="where to write the plan")] =
     if path.exists():
         raise UsageError(f"{path} exists already; choose another name")
     path.write_text(TEMPLATE.format(name=path))
-    typer.echo(f"{path}: edit it, then run: leakmeter audit {path}")
+    say(f"{path}: edit it, then run: leakmeter audit {path}")

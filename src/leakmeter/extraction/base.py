@@ -34,7 +34,7 @@ _SHEET = 64  # queries kept for the contact sheet
 class CurvePoint(BaseModel):
     """The copy at one moment: queries spent, and how good it was (None: not measured)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     queries: int
     score: Score | None

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from leakmeter.compute import check_device
 from leakmeter.victims.facts import UNSAID, Bound, Facts
 from leakmeter.victims.kind import Request, open_source
 from leakmeter.victims.remote.pace import Share
@@ -47,5 +48,6 @@ def load_victim(
     """
     if name is None and isinstance(source, str | Path):
         name = str(source)
+    check_device(device)
     facts = Facts(input_shape, low, high, classes, outputs, name=name)
     return open_source(source, Request(facts, device, None if remote is None else make_settings(remote), share))
