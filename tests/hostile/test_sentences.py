@@ -46,9 +46,9 @@ value = 0.5
         {"stops": [10**25]},
         {"patience": float("inf")},
         {"patience": float("nan")},
-        {"attacks": [{"name": "surrogate", "recipe": {"milestones": [float("inf")]}}]},
+        {"attacks": [{"name": "surrogate", "recipe": {"steps": 5, "milestones": [float("inf")]}}]},
         {"attacks": [{"name": "dfme", "milestones": [float("nan")]}]},
-        {"attacks": [{"name": "surrogate", "recipe": {"lr": float("inf")}}]},
+        {"attacks": [{"name": "surrogate", "recipe": {"steps": 5, "lr": float("inf")}}]},
         {"prices": {"query": float("nan")}},
     ],
 )
