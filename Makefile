@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow bench lint clean
+.PHONY: setup demo test test-slow bench mutants lint clean
 
 setup: .venv/ready  ## the environment, with everything the tests need
 
@@ -27,6 +27,9 @@ test-slow: setup
 
 bench: setup  ## speed and memory, as ratios measured side by side
 	for script in bench/[!_]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+mutants: setup  ## faults planted in what an audit's word depends on, and how many the tests notice
+	$(BIN)/python tools/mutants.py
 
 clean:
 	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache

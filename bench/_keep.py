@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+
+from leakmeter.studies.provenance import commit, fingerprint
 
 FOLDER = Path("results/bench")
 
 
-def keep(name: str, record: object) -> None:
-    """Shows the record and writes it to results/bench/<name>.json."""
-    text = json.dumps(record, indent=1)
+def keep(name: str, record: dict[str, Any]) -> None:
+    """Shows the record and writes it, with the code that measured it, to results/bench/<name>.json."""
+    about = {"commit": commit(), "code": fingerprint()}
+    text = json.dumps(about | record, indent=1)
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / f"{name}.json").write_text(text + "\n")
     print(text)

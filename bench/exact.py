@@ -14,8 +14,10 @@ import importlib.util
 import json
 import math
 import multiprocessing
+import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,6 +30,7 @@ from leakmeter.data.catalogue import load
 from leakmeter.errors import UsageError
 from leakmeter.extraction.exact.certificate import aligned
 from leakmeter.seeds import private_randomness
+from leakmeter.studies.ours.exact_depth import deep_network
 from leakmeter.studies.ours.exact_queries import D, exactness, random_network, run_exact
 from leakmeter.training.loop import Recipe, fit
 
@@ -104,6 +107,36 @@ def values(seeds: int) -> Rows:
         row = run_exact(random_network(128, seed=seed), "logits", seed=seed, name="exact-values")
         rows.append({"seed": seed, "log2 queries": math.log2(row["queries"]), **row})
         print(f"values 784-128-1: 2^{rows[-1]['log2 queries']:.2f} queries, error 2^-{row['certificate']['bits']:.1f}")
+    return rows
+
+
+def deep(shape: str, view: str, most: int, seeds: int) -> Rows:
+    """Several hidden layers, random, float64, open space; at most so many queries a unit."""
+    widths = tuple(int(width) for width in shape.split("-"))
+    rows, units = [], sum(widths[1:-1])
+    for seed in range(min(seeds, 5)):
+        name = "exact" if "gradient" in view else "exact-values"
+        row = run_exact(deep_network(widths, seed=seed), view, seed=seed, name=name, budget=most * units)
+        rows.append({"victim": shape, "view": view, "seed": seed, "queries a unit": row["queries"] / units, **row})
+        found = row["certificate"]
+        print(
+            f"deep {shape} {view} seed {seed}: {row['queries']} queries, {row['queries'] / units:.1f} a unit, "
+            f"layers {found['layers']}, relative error {found['relative_error']:.1e}, {_outcome(row)}, "
+            f"{row['seconds']:.0f} s",
+            flush=True,
+        )
+    return rows
+
+
+def small_float32(seeds: int) -> Rows:
+    """One hidden layer in float32 from values alone: recovered, or said not to be."""
+    rows = []
+    for outputs, view in ((1, "logits"), (4, "logits"), (4, "probs")):
+        for seed in range(min(seeds, 5)):
+            net = random_network(32, 16, outputs, seed=seed, dtype=torch.float32)
+            row = run_exact(net, view, seed=seed, name="exact-values", budget=20_000)
+            rows.append({"victim": f"16-32-{outputs}", "view": view, "seed": seed, **row})
+            print(f"float32 values 16-32-{outputs} {view} seed {seed}: {_outcome(row)}", flush=True)
     return rows
 
 
@@ -196,6 +229,12 @@ PARTS: dict[str, Callable[[int], Rows]] = {
     "float32": float32,
     "trained": trained,
     "values": values,
+    "deep 784-64-32-10": partial(deep, "784-64-32-10", "logits+gradient", 30),
+    "deep 784-128-64-32-10": partial(deep, "784-128-64-32-10", "logits+gradient", 30),
+    "deep 40-20-10-10-1": partial(deep, "40-20-10-10-1", "logits", 2**12),
+    "deep 80-40-20-1": partial(deep, "80-40-20-1", "logits", 2**11),
+    "deep 10-20-20-1": partial(deep, "10-20-20-1", "logits+gradient", 100),
+    "float32 values": small_float32,
     "art": art,
 }
 
@@ -209,8 +248,15 @@ def main() -> None:
     kept = json.loads(path.read_text()) if arguments.only and path.exists() else {}
     for name, part in PARTS.items():
         if arguments.only in (None, name):
-            command = f"python bench/exact.py --seeds {arguments.seeds}" + (f" --only {name}" if arguments.only else "")
-            kept[name] = {"command": command, "threads": torch.get_num_threads(), "rows": part(arguments.seeds)}
+            command = f"python bench/exact.py --seeds {arguments.seeds}" + (
+                f" --only '{name}'" if arguments.only else ""
+            )
+            commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout
+            facts = {"command": command, "commit": commit.strip(), "threads": torch.get_num_threads()}
+            rows = part(arguments.seeds)
+            if arguments.only and path.exists():  # another part may have been measured meanwhile
+                kept = json.loads(path.read_text())
+            kept[name] = {**facts, "rows": rows}
     keep("exact", kept)
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leakmeter.box import Box
+from leakmeter.data.dataset import Dataset
 from leakmeter.errors import UsageError
-from leakmeter.extraction.pool import into_box
 from leakmeter.extraction.procedural import Procedural
 from leakmeter.victims.spec import VictimSpec
 
@@ -52,7 +52,7 @@ def test_drawn_pictures_are_the_same_for_every_attack_and_real_ones_stay_as_they
     assert drawn.min() >= -2
     assert drawn.min() < -0.5
     images = torch.rand(3, 1, 8, 8)
-    assert torch.equal(into_box(images, spec), images)
+    assert torch.equal(Dataset("own", images, None, None).into(spec.box).x, images)
 
 
 def test_only_as_much_as_was_allowed_is_forgiven() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from leakmeter.shown import shown
 
 
@@ -44,6 +46,18 @@ class BudgetExhausted(LeakmeterError):
 
     def __reduce__(self) -> tuple[type[BudgetExhausted], tuple[int, int]]:
         return type(self), (self.asked, self.remaining)
+
+
+def all_at_once(*checks: Callable[[], object]) -> None:
+    """Runs every check, so that whoever must mend several things is told all of them at the first try."""
+    wrong: list[str] = []
+    for check in checks:
+        try:
+            check()
+        except UsageError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise UsageError("; also, ".join(wrong))
 
 
 def missing_extra(package: str, extra: str) -> UsageError:

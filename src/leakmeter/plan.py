@@ -6,27 +6,35 @@ import math
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from leakmeter.errors import UsageError, first_line
 from leakmeter.patience import PATIENCE
 from leakmeter.settings import Settings, checked
+from leakmeter.victims.preparation_settings import PreparationSettings
 from leakmeter.victims.remote.settings import RemoteSettings
 
 
-class VictimPlan(Settings):
-    """The model, and what cannot be read off it."""
+class VictimPlan(PreparationSettings):
+    """The model, what cannot be read off it, and how its inputs are prepared."""
 
     source: str
-    """`package.module:factory`, `file.py:factory`, a `.pt2` or an `.onnx` file, or an address over HTTP."""
+    """`package.module:factory`, `file.py:factory`, a file of a network or of trees, or an address over HTTP."""
     input_shape: tuple[int, ...] | None = None
-    low: float | None = None
-    """-inf: unbounded."""
-    high: float | None = None
-    classes: int | None = Field(default=None, ge=1)
+    low: float | tuple[float, ...] | None = None
+    """One number, or one a feature; -inf: unbounded."""
+    high: float | tuple[float, ...] | None = None
+    classes: Annotated[int, Field(ge=1)] | tuple[str, ...] | None = None
+    """How many, or what they are called."""
     outputs: Literal["logits", "probs", "labels"] | None = None
+    output: str | None = None
+    """Which output to read, where the model has several."""
+    inputs: dict[str, Any] | None = None
+    """Of an `.onnx` file with several inputs: what all but the one to attack hold."""
+    sizes: dict[str, int] | None = None
+    """Of an `.onnx` file that leaves sides of its input open: their sizes, such as H = 224."""
     remote: RemoteSettings | None = None
     """How to ask a victim over HTTP, and who allowed it."""
 
@@ -34,7 +42,7 @@ class VictimPlan(Settings):
         """What to hand to `load_victim`: only what was given."""
         given = {key: value for key, value in self if key != "source" and value is not None}
         for side in ("low", "high"):
-            if side in given and math.isinf(given[side]):
+            if isinstance(given.get(side), float) and math.isinf(given[side]):
                 given[side] = None
         return given
 
@@ -43,7 +51,9 @@ class DataPlan(Settings):
     """Test data, seen by the owner's scoring only."""
 
     name: str
-    """A dataset's name, an `.npz` file or an image folder."""
+    """A dataset's name, an `.npz`, `.csv` or `.parquet` file or an image folder."""
+    target: str | None = None
+    """Of a table: the column of classes; None: the only one that the model does not name, else none."""
     dir: str | None = None
     split: Literal["train", "test"] = "test"
     limit: int | None = Field(default=None, ge=1)
@@ -155,6 +165,8 @@ class Plan(Settings):
     name: str = "audit"
     victim: VictimPlan
     data: DataPlan | None = None
+    columns: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Of a table: what each column holds, in the order of the model's inputs; empty: read off the data."""
     attacks: tuple[AttackPlan, ...] = ()
     """Empty: the attacks that suit the victim."""
     views: tuple[str, ...] = ("probs", "labels")
@@ -186,6 +198,13 @@ class Plan(Settings):
     device: str = "cpu"
     threads: int = Field(default=1, ge=1, le=4096)
     """Torch threads a cell computes with: weights are the same bit for bit only for the same number."""
+
+    @field_validator("columns")
+    @classmethod
+    def _columns(cls, columns: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        from leakmeter.data.columns import Columns
+
+        return Columns.parse(columns).section() if columns else {}
 
     @field_validator("views")
     @classmethod
@@ -220,15 +239,15 @@ class Plan(Settings):
         return self
 
     def ladder(self) -> tuple[int, ...]:
-        """The stops of the curve: those given, or the budget halved three times and then divided by four down to 1.
+        """The stops of the curve: those given, or the budget halved three times, and powers of eight from 1 up.
 
         A cost is known no closer than the stops about it, so that a ladder with few rungs hides what a copy costs.
         """
         if self.stops:
             return tuple(sorted({*self.stops, self.budget}))
         halved = {max(1, self.budget // 2**k) for k in range(4)}
-        quartered = {4**k for k in range(16) if 4**k <= min(halved) // 2}
-        return tuple(sorted(halved | quartered | {1}))
+        below = {8**k for k in range(12) if 8**k <= min(halved) // 4}
+        return tuple(sorted(halved | below | {1}))
 
     def cells(self) -> Iterator[Cell]:
         """Every combination, in the order they run; ids are stable names of folders."""

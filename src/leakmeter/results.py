@@ -70,7 +70,7 @@ class CellResult(Settings):
     """Whether the victim answered the same inputs alike when asked twice."""
     saturated: float | None = None
     """The share of the victim's probabilities on test data that are 0 or 1."""
-    by_class: list[ClassScore] = Field(default_factory=list)
+    class_scores: list[ClassScore] = Field(default_factory=list)
     """How the final copy agrees on each class, in their order; empty: not measured."""
     transfer: Transfer | None = None
     """What adversarial examples made on the copy do to the victim."""
@@ -100,6 +100,8 @@ class VictimFacts(Settings):
     """Who allowed the audit of a model on another machine."""
     class_names: list[str] = Field(default_factory=list)
     """What the classes are called, in their order; empty: they have only numbers."""
+    notes: list[str] = Field(default_factory=list)
+    """How it was asked and what was assumed of it."""
 
 
 class CopyCost(Settings):

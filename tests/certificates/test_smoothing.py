@@ -216,3 +216,17 @@ def test_a_network_that_reshapes_with_view_is_certified():
             return self.dense(self.conv(x).view(len(x), -1))
 
     assert len(lm.certify(Viewing(), torch.rand(2, 3, 8, 8), sigma=0.1, n=100).labels) == 2
+
+
+def test_the_class_is_chosen_without_a_look_at_the_votes_that_certify_it():
+    """On the boundary every certificate is wrong: choosing by the same votes would make twice as many."""
+    alpha, x = 0.05, torch.zeros(4000, 2)
+
+    def coin(batch: torch.Tensor) -> torch.Tensor:
+        return torch.stack([batch[:, 0], -batch[:, 0]], 1)
+
+    certificate = lm.certify(coin, x, sigma=0.5, n=101, n0=11, alpha=alpha)
+    wrong = int((certificate.labels >= 0).sum())
+    assert wrong <= binom.ppf(0.9999, len(x), alpha)
+    chosen = certificate.selection.argmax(1)[certificate.labels >= 0]
+    assert torch.equal(chosen, certificate.labels[certificate.labels >= 0])

@@ -54,3 +54,9 @@ def test_a_level_never_reached_is_inconclusive_and_missing_curves_are_refused() 
         cheaper([[(1, 0.2)]], [[(1, 0.9)]], level=0.95)
     with pytest.raises(UsageError, match="got 0 and 1"):
         cheaper([[(1, 0.2)]], [])
+
+
+def test_one_query_is_no_bound_but_the_least_there_is() -> None:
+    found = cheaper([[(1, 0.2), (8, 0.8)]], [[(1, 0.9)]])
+    assert not found.at_least
+    assert found.times == pytest.approx((2 * 8) ** 0.5)

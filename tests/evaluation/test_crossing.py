@@ -35,6 +35,8 @@ def test_an_interval_ends_where_the_band_can_no_longer_tell() -> None:
     assert crossing_interval(band, 0.05) == (1, 10)
     assert crossing_interval(band, 0.97) == (41, None)
     assert crossing_interval(band[:2], 0.9) == (21, None)
+    assert crossing_interval(band, 0.6) == (11, 40)  # a bound at the level reaches it
+    assert crossing_interval(band, 0.8) == (11, 80)
 
 
 def test_what_lies_behind_the_first_doubt_does_not_count() -> None:

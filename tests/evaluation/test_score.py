@@ -115,7 +115,7 @@ def test_wrong_labels_and_broken_copies_are_named(data: tuple[Tensor, Tensor]) -
 def test_class_by_class_adds_up_to_the_whole(data: tuple[Tensor, Tensor]) -> None:
     x, _ = data
     truth, found = logits(net(0), x).argmax(1), logits(net(1), x).argmax(1)
-    found_by = reference(load_victim(net(0), **BOX), data).by_class(net(1))
+    found_by = reference(load_victim(net(0), **BOX), data).class_scores(net(1))
     table = confusion_matrix(truth, found, labels=range(4))
     assert [each.n for each in found_by] == table.sum(1).tolist()
     assert [each.same for each in found_by] == table.diagonal().tolist()
@@ -123,6 +123,6 @@ def test_class_by_class_adds_up_to_the_whole(data: tuple[Tensor, Tensor]) -> Non
 
 
 def test_a_single_score_has_two_classes(data: tuple[Tensor, Tensor]) -> None:
-    found = reference(load_victim(net(0, 1), outputs="logits", **BOX), data).by_class(net(0, 1))
+    found = reference(load_victim(net(0, 1), outputs="logits", **BOX), data).class_scores(net(0, 1))
     assert [each.same for each in found] == [each.n for each in found]
     assert len(found) == 2

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from scipy.stats import beta
+from scipy.stats import beta, binom
+from statsmodels.stats.proportion import proportion_confint
 
-from leakmeter.evaluation.intervals import attack_mean, exact, median_interval
+from leakmeter.errors import UsageError
+from leakmeter.evaluation.bounded import mean_bounds
+from leakmeter.evaluation.intervals import attack_mean, certified_share, exact, median_interval
 from leakmeter.evaluation.tries import first_made, seeds_for_share, seeds_to_pass, share_of_tries
 
 
@@ -36,6 +39,8 @@ def test_seeds_to_pass_are_the_fewest_that_do() -> None:
 def test_no_number_of_seeds_mends_too_few_inputs() -> None:
     assert exact(85, 100).high > 0.9
     assert seeds_to_pass([0.85] * 3, 100, 0.9) is None
+    assert seeds_to_pass([0.0, 1.0], 10**6, 0.55) is None  # 200 would not do
+    assert seeds_to_pass([0.0, 1.0], 10**6, 0.58) is not None
 
 
 @pytest.mark.parametrize(("share", "seeds"), [(0.5, 6), (0.2, 17), (0.05, 72)])
@@ -65,3 +70,50 @@ def test_ranks_say_how_sure_they_are() -> None:
     assert (ten.low, ten.high) == (1, 8)  # the second lowest and the second highest
     assert ten.confidence == pytest.approx(1 - 2 * 11 / 1024)
     assert median_interval([1], [2]).confidence == 0
+
+
+@pytest.mark.parametrize("rates", [[0.5], [0.9, 0.95], [0.2, 0.9, 1.0], [0.99] * 10])
+def test_both_errors_add_like_standard_errors(rates: list[float]) -> None:
+    found, mean = attack_mean(rates, 200), sum(rates) / len(rates)
+    low, high = mean_bounds(rates, 0.025)
+    below, above = proportion_confint(mean * 200, 200, 0.05, method="beta")
+    assert found.low == pytest.approx(max(0, mean - ((mean - low) ** 2 + (mean - below) ** 2) ** 0.5))
+    assert found.high == pytest.approx(min(1, mean + ((high - mean) ** 2 + (above - mean) ** 2) ** 0.5))
+    assert (found.n, found.confidence) == (len(rates), 0.95)
+
+
+def test_an_interval_of_rates_stays_between_0_and_1() -> None:
+    for rates in ([0.0], [1.0], [0.01], [0.99]):
+        found = attack_mean(rates, 20)
+        assert 0 <= found.low <= rates[0] <= found.high <= 1
+
+
+@pytest.mark.parametrize(("k", "alpha"), [(180, 0.001), (180, 0.05), (3, 0.05)])
+def test_a_certified_share_allows_for_wrong_certificates_below(k: int, alpha: float) -> None:
+    found, (low, high) = certified_share(k, 200, alpha), proportion_confint(k, 200, 0.05, method="beta")
+    assert found.high == pytest.approx(high)
+    assert found.low == pytest.approx(max(0, (low - alpha) / (1 - alpha)))
+
+
+@pytest.mark.parametrize("n", [6, 9, 12, 20, 40])
+def test_ranks_are_the_narrowest_that_are_sure_enough(n: int) -> None:
+    found = median_interval(list(range(n)), list(range(n)))
+    assert found.confidence >= 0.95
+    assert found.confidence == pytest.approx(1 - 2 * binom.cdf(found.low, n, 0.5))
+    assert 1 - 2 * binom.cdf(found.low + 1, n, 0.5) < 0.95
+
+
+def test_what_has_no_pairs_is_refused() -> None:
+    for lows, highs in (([], []), ([1.0], [])):
+        with pytest.raises(UsageError, match="as many lower as upper ends"):
+            median_interval(lows, highs)
+
+
+def test_the_best_of_several_is_judged_more_strictly_than_one() -> None:
+    """0.92 of 1,000 is surely above 0.9 by itself and 0.88 surely below it, but not the best of three."""
+    assert exact(920, 1000).low > 0.9
+    assert exact(880, 1000).high < 0.9
+    assert first_made({10: [0.88], 20: [0.92]}, 1000, 0.9) == (11, None)  # two looks
+    assert first_made({20: [0.92]}, 1000, 0.9) == (1, 20)
+    assert first_made({10: [0.88] * 3, 20: [0.92] * 3}, 1000, 0.9) == (1, None)
+    assert first_made({10: [0.85] * 3, 20: [0.94] * 3}, 1000, 0.9) == (11, 20)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from leakmeter.evaluation.intervals import wilson
+from leakmeter.evaluation.intervals import exact
 from leakmeter.evaluation.score import ClassScore, Score
 from leakmeter.evaluation.transfer import FlipRate, Transfer
 from leakmeter.extraction.base import CurvePoint
@@ -30,9 +30,9 @@ def score(fidelity: float) -> Score:
     return Score(
         n=N,
         fidelity=same / N,
-        fidelity_interval=wilson(same, N),
+        fidelity_interval=exact(same, N),
         accuracy=same / N * 0.97,
-        accuracy_interval=wilson(round(same * 0.97), N),
+        accuracy_interval=exact(round(same * 0.97), N),
         victim_accuracy=0.97,
         kl=0.1,
         max_error=1.0,
@@ -122,7 +122,7 @@ def make_transfer(success: float, n: int = 100) -> Transfer:
 
     def rate(value: float) -> FlipRate:
         k = round(value * n)
-        return FlipRate(value=k / n, n=n, interval=wilson(k, n))
+        return FlipRate(value=k / n, n=n, interval=exact(k, n))
 
     return Transfer(
         attack="pgd",
@@ -153,7 +153,7 @@ def full_audit(make_audit: MakeAudit) -> AuditResult:
         each.model_copy(
             update={
                 "transfer": make_transfer(0.61),
-                "by_class": [ClassScore(n=100, same=90 - 5 * k) for k in range(10)],
+                "class_scores": [ClassScore(n=100, same=90 - 5 * k) for k in range(10)],
                 "notes": each.notes
                 | {"utility": {"accuracy_loss": lost[each.defense][0], "distortion": lost[each.defense][1]}},
             }

@@ -124,6 +124,31 @@ def test_nothing_sticks_out_of_the_page(browser, page, width):
     assert browser.run("document.documentElement.scrollWidth") <= width
 
 
+def test_a_table_that_scrolls_shows_it(browser, page):
+    """The shadow stands still while the covers over it move: both are there, and the caption stays in sight."""
+    browser.open(page, width=390)
+    wide = "[...document.querySelectorAll('.scroll')].filter(s => s.scrollWidth > s.clientWidth && s.clientWidth > 0)"
+    shown = browser.run(f"{wide}.map(s => getComputedStyle(s).backgroundAttachment)")
+    assert set(shown) == {"local, local, scroll, scroll"}
+    ends = browser.run(f"{wide}.map(s => s.querySelector('caption span').getBoundingClientRect().right)")
+    assert max(ends) <= 390
+
+
+def test_the_summary_prints_on_one_page(browser, page):
+    browser.open(page)
+    paper = {"width": 688, "height": 1017, "deviceScaleFactor": 1, "mobile": False}  # A4 without its margins
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", paper)
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    wide = browser.run("document.documentElement.scrollWidth")  # a browser shrinks the print of what is too wide
+    ends = browser.run("[...document.querySelectorAll('.summary')].map(s => s.getBoundingClientRect().bottom)")
+    after = browser.run("getComputedStyle(document.querySelector('.summary + section:not(.summary)')).breakBefore")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert len(ends) == 2
+    assert wide <= 688
+    assert max(ends) < 1017
+    assert after == "page"
+
+
 def test_the_first_tab_stop_skips_to_the_verdict(browser, page):
     from selenium.webdriver.common.keys import Keys
 

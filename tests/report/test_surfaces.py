@@ -1,6 +1,7 @@
 import pytest
 
-from leakmeter.report.surfaces import contains, surfaces
+from leakmeter.oracle.view import contains
+from leakmeter.report.surfaces import surfaces
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_what_can_be_read_off_what(view, other, expected):
 def test_seeing_more_never_reads_as_leaking_less(make_audit):
     """An attack that does worse with probabilities than with labels can throw the probabilities away."""
     result = make_audit(attacks=2)
-    arms = [arm.model_copy(update={"fidelity": 0.1}) if arm.view == "probs" else arm for arm in result.verdict.arms]
+    arms = [arm.model_copy(update={"copies": [[0.1]]}) if arm.view == "probs" else arm for arm in result.verdict.arms]
     result = result.model_copy(update={"verdict": result.verdict.model_copy(update={"arms": arms})})
     probs, labels = surfaces(result)
     assert probs.best == labels.best

@@ -15,6 +15,7 @@ from leakmeter.studies.milli._table import (
     GRADIENTS,
     MEMBERSHIP,
     SMOOTHGRAD,
+    SMOOTHGRAD_1000,
     Claim,
     Measured,
     accuracy_at,
@@ -79,7 +80,7 @@ def test_a_rehearsal_writes_table_and_figure_and_goes_on_from_its_cells(tmp_path
     panels = [Panel("mnist", "linear", "linear"), Panel("cifar10", "vgg11", "vgg11", most=GPU_ONLY)]
     claims = [Claim("digits linear", "one query is enough", accuracy_at(GRADIENTS, 1))]
     found = study(tmp_path).run(panels, claims)
-    assert len(found["cells"]) == 3 * 2 * 2
+    assert len(found["cells"]) == 4 * 2 * 2
     assert found["table"][0]["measured"].endswith("%)")
     cell = found["cells"][f"digits linear | {SMOOTHGRAD} | 20 | seed 1"]
     assert (cell["queries"], cell["explanations"], cell["work"]) == (20, 20, 200)
@@ -98,10 +99,10 @@ def test_a_rehearsal_writes_table_and_figure_and_goes_on_from_its_cells(tmp_path
 
 def test_cells_beyond_a_cpu_or_the_data_are_named_not_run(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(_learning, "QUERIES", (1,))
-    panel = Panel("digits", "linear", "linear", most={GRADIENTS: 0, SMOOTHGRAD: 0})
+    panel = Panel("digits", "linear", "linear", most={GRADIENTS: 0, SMOOTHGRAD: 0, SMOOTHGRAD_1000: 0})
     monkeypatch.setattr(_learning, "RECIPES", {"linear": {MEMBERSHIP: Recipe(steps=1)}})
     found = study(tmp_path, quick=False).run([panel], [])
-    assert found["not_run"] == [f"digits linear: {GRADIENTS} at 1", f"digits linear: {SMOOTHGRAD} at 1"]
+    assert found["not_run"] == [f"digits linear: {arm} at 1" for arm in (GRADIENTS, SMOOTHGRAD, SMOOTHGRAD_1000)]
 
 
 def test_noise_leaves_the_map_of_a_linear_model_alone_and_blurs_that_of_a_bent_one() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from leakmeter.evaluation.intervals import exact, wilson
+from leakmeter.evaluation.intervals import exact
 from leakmeter.evaluation.score import Score
 from leakmeter.evaluation.transfer import FlipRate, Transfer
 from leakmeter.extraction.base import CurvePoint
@@ -197,7 +197,7 @@ def test_results_of_the_first_version_are_read_and_have_no_findings() -> None:
 
 def test_transfer_is_told_of_one_arm_never_averaged_over_defenses() -> None:
     def flipped(value: float) -> Transfer:
-        rate = FlipRate(value=value, n=100, interval=wilson(round(100 * value), 100))
+        rate = FlipRate(value=value, n=100, interval=exact(round(100 * value), 100))
         return Transfer(
             attack="pgd",
             norm="linf",
@@ -215,3 +215,11 @@ def test_transfer_is_told_of_one_arm_never_averaged_over_defenses() -> None:
     assert told.startswith("With such a copy (surrogate, seeing probs), 52.0% of correct inputs can be flipped")
     (told,) = [line for line in judge(plan(), defended).sentences if "flipped" in line]
     assert told.startswith("With such a copy (surrogate, seeing probs, behind rounding:1), 24.0% of")
+
+
+def test_the_more_copies_are_looked_at_the_surer_one_must_be() -> None:
+    """0.92 of 1,000 is surely above 0.9 when it is the only copy, and not as the best of thirty."""
+    limit = plan(max_fidelity={"queries": 1000, "value": 0.9})
+    assert judge(limit, [cell({1000: 0.92})]).rulings[0].outcome == "exceeded"
+    many = [cell({1000: 0.92}), *(cell({1000: 0.3}, seed) for seed in range(1, 30))]
+    assert judge(limit, many).rulings[0].outcome == "undecided"

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from leakmeter._audit.cell import finished, run_cell
-from leakmeter._audit.opening import load_test, open_victim
+from leakmeter._audit.opening import fit_test, load_test, open_victim
 from leakmeter.compute import computing
 from leakmeter.data.dataset import Dataset
 from leakmeter.evaluation.score import Reference
@@ -57,7 +57,8 @@ def open_worker(plan: Plan, connections: int, limits: Limits | None) -> CellWork
     share = None if limits is None else Share(SharedPace(limits), connections)
     with computing(plan.threads):
         test = load_test(plan)
-        return CellWorker(plan, open_victim(plan, test, share), test, SILENT, limits)
+        victim = open_victim(plan, test, share)
+        return CellWorker(plan, victim, test and fit_test(test, victim), SILENT, limits)
 
 
 def run_cells(

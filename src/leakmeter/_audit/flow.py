@@ -11,9 +11,10 @@ from typing import Any
 from pydantic import Field
 
 from leakmeter._audit.cells import LEASES, TRUTH, has_shared_limits, place, run_cells
-from leakmeter._audit.opening import load_test, open_victim
+from leakmeter._audit.opening import fit_test, load_test, open_victim
 from leakmeter.certificates.smoothing import certify
 from leakmeter.compute import check_device, computing
+from leakmeter.data.catalogue import NAMES
 from leakmeter.data.dataset import Dataset
 from leakmeter.errors import NotApplicable, UsageError
 from leakmeter.evaluation.intervals import certified_share
@@ -28,7 +29,7 @@ from leakmeter.plan import AttackPlan, CertifyPlan, Plan, TransferPlan, make_pla
 from leakmeter.progress import SILENT, Progress
 from leakmeter.report.html import summary_html
 from leakmeter.report.write import write_reports
-from leakmeter.results import AuditResult, CellResult, Certified, VictimFacts
+from leakmeter.results import AuditResult, CellResult, Certified, Verdict, VictimFacts
 from leakmeter.runs.run import LEDGER, Run, environment, fresh_path
 from leakmeter.verdict import judge
 from leakmeter.victims.remote.settings import RemoteSettings
@@ -36,7 +37,8 @@ from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
 _RADII = 20  # points of the certified curve
-_DEFAULTS = ("procedural", "surrogate", "gradients", "exact", "exact-values")
+_DEFAULTS = ("auto", "gradients", "exact", "exact-values")
+_FOR_TABLES = (*_DEFAULTS, "exact-tree")
 _SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
 
 
@@ -79,6 +81,7 @@ def audit(
             executor = "inline"
         else:
             victim = open_victim(plan, test)
+        test = test and fit_test(test, victim)
         plan = complete(plan, victim, test)
         content = plan.model_dump(mode="json")
         run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(Path(out), plan.name), content)
@@ -103,7 +106,7 @@ def _audit(
         victim=describe(victim, test, cells),
         cells=cells,
         certified=None if plan.certify is None else _certified(plan.certify, victim, test, run, progress),
-        verdict=judge(plan, cells),
+        verdict=_said(judge(plan, cells), victim.notes),
         folder=run.path,
     )
     write_reports(result, run.path)
@@ -119,11 +122,14 @@ def complete(plan: Plan, victim: Victim, test: Dataset | None) -> Plan:
     if victim.spec.outputs == "labels" and plan.views == Plan.model_fields["views"].default:
         changes["views"] = ("labels",)
     if not plan.attacks:
+        table = victim.spec.columns is not None  # whose copies are trees, which have no gradients to follow
         if plan.transfer is None and test is not None and test.y is not None and victim.spec.width is not None:
-            changes["transfer"] = TransferPlan()
+            changes["transfer"] = None if table else TransferPlan()
         views = [View.parse(view) for view in changes.get("views", plan.views)]
-        attacks = [AttackPlan(name=name) for name in _DEFAULTS if _suits(name, victim.spec, views)]
-        changes["attacks"] = (*attacks, *_real_pool(plan))
+        attacks = [
+            AttackPlan(name=name) for name in (_FOR_TABLES if table else _DEFAULTS) if _suits(name, victim.spec, views)
+        ]
+        changes["attacks"] = (*attacks, *_real_pool(plan, table, test is not None and test.y is None))
     return plan.model_copy(update=changes)
 
 
@@ -139,10 +145,12 @@ def _suits(name: str, spec: VictimSpec, views: list[View]) -> bool:
     return False
 
 
-def _real_pool(plan: Plan) -> tuple[AttackPlan, ...]:
+def _real_pool(plan: Plan, table: bool, unlabelled: bool) -> tuple[AttackPlan, ...]:
     """The control arm that shows what having data is worth: the same number of real inputs."""
-    if plan.data is None or plan.data.split == "train":
+    if plan.data is None or plan.data.split == "train" or (unlabelled and plan.data.name not in NAMES):
         return ()
+    if table:
+        return (AttackPlan(name="tabular", control=True, adaptive=False, pool=plan.data.name),)
     return (AttackPlan(name="surrogate", control=True, pool=plan.data.name, data_dir=plan.data.dir),)
 
 
@@ -159,7 +167,19 @@ def describe(victim: Victim, test: Dataset | None, cells: list[CellResult]) -> V
         test="" if test is None else test.name,
         test_size=0 if test is None else len(test),
         authorized_by=victim.authorized_by,
+        class_names=list(spec.class_names or _names_in(test, spec)),
+        notes=list(victim.notes),
     )
+
+
+def _names_in(test: Dataset | None, spec: VictimSpec) -> tuple[str, ...]:
+    """What the folders of the test pictures call the classes, if there are as many."""
+    return test.class_names if test is not None and len(test.class_names) == spec.classes else ()
+
+
+def _said(verdict: Verdict, notes: tuple[str, ...]) -> Verdict:
+    """The verdict, with what was assumed of the victim."""
+    return verdict.model_copy(update={"sentences": [*verdict.sentences, *notes]})
 
 
 def _plan(plan: Plan | dict[str, Any] | str | Path) -> Plan:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from leakmeter.data.catalogue import load
-from leakmeter.data.dataset import Dataset
+from leakmeter.data.columns import Columns
+from leakmeter.data.dataset import Dataset, Split
 from leakmeter.patience import patient
 from leakmeter.plan import Plan
 from leakmeter.seeds import stream
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.remote.pace import Share
+from leakmeter.victims.trees import column_names
 from leakmeter.victims.victim import Victim
 
 
@@ -18,10 +21,38 @@ def load_test(plan: Plan) -> Dataset | None:
     """The owner's test data, if there is any."""
     if plan.data is None:
         return None
-    data = load(plan.data.name, plan.data.split, Path(plan.data.dir) if plan.data.dir else None)
+    data = _load(plan, "all" if plan.data.split == "test" else "train")
+    if data.y is not None and plan.data.split == "test" and _train_part_is_used(plan):
+        data = _load(plan, "test")
     if plan.data.limit is not None and plan.data.limit < len(data):
         data = data.take(plan.data.limit, stream(0, "test"))
     return data
+
+
+def _load(plan: Plan, split: Split) -> Dataset:
+    assert plan.data is not None
+    edges = (plan.victim.low, plan.victim.high)
+    low, high = (float(edge) if isinstance(edge, float | int) and math.isfinite(edge) else None for edge in edges)
+    return load(
+        plan.data.name,
+        split,
+        Path(plan.data.dir) if plan.data.dir else None,
+        columns=Columns.parse(plan.columns) if plan.columns else None,
+        target=plan.data.target,
+        names=column_names(plan.victim.source),
+        bounds=None if low is None or high is None else (low, high),
+    )
+
+
+def _train_part_is_used(plan: Plan) -> bool:
+    """Whether some arm asks the rows of the same file that are not tested: a plan without attacks gets one."""
+    assert plan.data is not None
+    return not plan.attacks or any(attack.options.get("pool") == plan.data.name for attack in plan.attacks)
+
+
+def fit_test(test: Dataset, victim: Victim) -> Dataset:
+    """The test data in the range the model takes: what pixels are becomes what users send."""
+    return test.into(victim.spec.box)
 
 
 def open_victim(plan: Plan, test: Dataset | None, share: Share | None = None) -> Victim:
@@ -29,9 +60,11 @@ def open_victim(plan: Plan, test: Dataset | None, share: Share | None = None) ->
     given = plan.victim.keywords()
     if test is not None:
         given.setdefault("input_shape", test.input_shape)
-        if test.x.dim() == 4:  # images live in [0, 1] in every dataset here
-            given.setdefault("low", 0.0)
-            given.setdefault("high", 1.0)
+        if test.x.dim() == 4:
+            given["assumed"] = test.range
+    columns = Columns.parse(plan.columns) if plan.columns else None if test is None else test.columns
+    if columns is not None:
+        given["columns"] = columns
     with patient(plan.patience, f"loading the victim {plan.victim.source}"):
         victim = load_victim(plan.victim.source, device=plan.device, share=share, **given)
     victim.patience = plan.patience

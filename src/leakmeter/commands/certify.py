@@ -71,7 +71,7 @@ def certify_in(path: Path, content: dict[str, Any], executor: str | None, progre
         executor: where the votes are cast, None for this process; that makes no difference to them.
         progress: what shows progress.
     """
-    from leakmeter._audit.opening import load_test, open_victim
+    from leakmeter._audit.opening import fit_test, load_test, open_victim
     from leakmeter.certificates import smoothing
     from leakmeter.commands.certify_votes import cast_votes
     from leakmeter.compute import computing
@@ -85,7 +85,7 @@ def certify_in(path: Path, content: dict[str, Any], executor: str | None, progre
     if test is None:
         raise UsageError("certifying needs test data; pass --data, for example --data digits")
     victim = open_victim(plan, test)
-    x, y = test.labelled()
+    x, y = fit_test(test, victim).labelled()
     run = Run.enter(path, content)
     with run.held(), computing(plan.threads):
         model, counts = victim.white_box, run.path / "counts"

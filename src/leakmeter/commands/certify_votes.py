@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from leakmeter._audit.opening import load_test, open_victim
+from leakmeter._audit.opening import fit_test, load_test, open_victim
 from leakmeter.certificates.counts_file import Tally
 from leakmeter.certificates.sampling import Classifier, collect
 from leakmeter.certificates.smoothing import Asked
@@ -98,7 +98,9 @@ def open_voter(plan: Plan, asked: Asked, _: Limits | None = None) -> Voter:
     with computing(plan.threads):
         test = load_test(plan)
         assert test is not None
-        return Voter(asked, open_victim(plan, test).white_box, test.labelled()[0].to(plan.device), plan.threads)
+        victim = open_victim(plan, test)
+        x = fit_test(test, victim).labelled()[0]
+        return Voter(asked, victim.white_box, x.to(plan.device), plan.threads)
 
 
 def _place(first: int) -> str:

@@ -66,7 +66,7 @@ def evade(
 
 def _evade_in(path: Path, content: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Attacks in the run directory `path`, new or not; what was paid for there is not asked again."""
-    from leakmeter._audit.opening import load_test, open_victim
+    from leakmeter._audit.opening import fit_test, load_test, open_victim
     from leakmeter.compute import computing
     from leakmeter.evasion.base import ATTACKS
     from leakmeter.files import write_atomic
@@ -85,7 +85,7 @@ def _evade_in(path: Path, content: dict[str, Any], progress: Progress) -> dict[s
         victim = open_victim(plan, test)
         if copy is None and ATTACKS[attack].needs_gradients:
             _ = victim.white_box  # before a folder is made: it may have none
-        x, y = (column.to(plan.device) for column in test.labelled())
+        x, y = (column.to(plan.device) for column in fit_test(test, victim).labelled())
         run = Run.enter(path, content)
         with run.held():
             tried = _on_victim if copy is None else _on_copy

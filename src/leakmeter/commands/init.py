@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -37,7 +38,7 @@ source = "package.module:factory" # or file.py:factory, model.pt2, model.onnx, h
 # concurrency = 4                 # most requests at once
 
 [data]                            # test data, seen by the owner's scoring only
-name = "digits"                   # a dataset, an .npz with x and y, or a folder of images
+name = "digits"                   # a dataset, an .npz with x and y, a .csv or .parquet, or a folder of images
 # limit = 2000
 
 # [[attacks]]                     # none: the attacks that suit the victim
@@ -60,9 +61,34 @@ name = "digits"                   # a dataset, an .npz with x and y, or a folder
 """
 
 
-def init(path: Annotated[Path, typer.Argument(help="where to write the plan")] = Path("leakmeter.toml")) -> None:
+def init(
+    path: Annotated[Path, typer.Argument(help="where to write the plan")] = Path("leakmeter.toml"),
+    data: Annotated[Path | None, typer.Option("--data", help="a .csv or .parquet file: writes its [columns]")] = None,
+    target: Annotated[str | None, typer.Option("--target-column", help="its column of classes")] = None,
+) -> None:
     """Writes a commented plan to start from."""
     if path.exists():
         raise UsageError(f"{path} exists already; choose another name")
-    path.write_text(TEMPLATE.format(name=path))
+    text = TEMPLATE.format(name=path)
+    path.write_text(text if data is None else _with_table(text, data, target))
     say(f"{path}: edit it, then run: leakmeter audit {path}")
+
+
+def _with_table(text: str, data: Path, target: str | None) -> str:
+    """The plan for a table: its file, its target, and what its columns seem to hold."""
+    from leakmeter.data.describe import describe
+    from leakmeter.data.table import read
+
+    section = describe(read(data), data, target).section()
+    columns = "\n".join(f"{json.dumps(name)} = {_inline(settings)}" for name, settings in section.items())
+    chosen = f'name = "{data}"' + (f'\ntarget = "{target}"' if target else '\n# target = "Class"     # classes, if any')
+    text = text.replace(_DIGITS, chosen)
+    return f"{text}\n[columns]                         # read off {data}: check ranges, levels and kinds\n{columns}\n"
+
+
+_DIGITS = next(line for line in TEMPLATE.splitlines() if line.startswith('name = "digits"'))
+
+
+def _inline(settings: dict[str, Any]) -> str:
+    """One line of TOML; words, numbers and lists of them are written as in JSON."""
+    return "{" + ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()) + "}"

@@ -28,25 +28,49 @@ Display = Annotated[str | None, typer.Option("--display", envvar="LEAKMETER_DISP
 
 @dataclass(frozen=True)
 class ModelFlags:
-    """What may not be read off a model."""
+    """What may not be read off a model, and how its inputs are prepared."""
 
-    input_shape: Annotated[str | None, typer.Option("--input-shape", help="shape of one input, such as 1,28,28")] = None
-    low: Annotated[float | None, typer.Option("--low", help="lowest input value; -inf: unbounded")] = None
-    high: Annotated[float | None, typer.Option("--high", help="highest input value; inf: unbounded")] = None
-    classes: Annotated[int | None, typer.Option("--classes", help="number of output columns")] = None
+    input_shape: Annotated[
+        str | None, typer.Option("--input-shape", help="shape of one input, 1,28,28, or its open sides, H=224,W=224")
+    ] = None
+    low: Annotated[str | None, typer.Option("--low", help="lowest input value, or one a column; -inf: unbounded")] = (
+        None
+    )
+    high: Annotated[str | None, typer.Option("--high", help="highest input value, or one a column")] = None
+    classes: Annotated[str | None, typer.Option("--classes", help="number of classes, or their names: cat,dog")] = None
     outputs: Annotated[
         str | None, typer.Option("--outputs", help="what the victim returns: logits, probs or labels")
     ] = None
+    output: Annotated[str | None, typer.Option("--output", help="which output to read, where it has several")] = None
+    fix: Annotated[
+        list[str] | None, typer.Option("--fix", help="what another input of an .onnx file holds: NAME=0.0")
+    ] = None
+    layout: Annotated[str | None, typer.Option("--layout", help="nchw or nhwc: channels first or last")] = None
+    scale: Annotated[float | None, typer.Option("--scale", help="the model takes raw values times this")] = None
+    mean: Annotated[str | None, typer.Option("--mean", help="then less this, one number or one a channel")] = None
+    std: Annotated[str | None, typer.Option("--std", help="then divided by this")] = None
+    resize: Annotated[str | None, typer.Option("--resize", help="height,width that the model takes")] = None
+    dtype: Annotated[str | None, typer.Option("--dtype", help="the numbers the model takes, such as uint8")] = None
 
     def section(self, source: str | None) -> dict[str, Any]:
         """`[victim]` of a plan."""
+        shape = self.input_shape or ""
         return {
             "source": source,
-            "input_shape": self.input_shape and numbers("--input-shape", self.input_shape),
-            "low": self.low,
-            "high": self.high,
-            "classes": self.classes,
+            "input_shape": None if "=" in shape else (shape and numbers("--input-shape", shape)) or None,
+            "sizes": sizes("--input-shape", shape) if "=" in shape else None,
+            "low": self.low and decimals("--low", self.low),
+            "high": self.high and decimals("--high", self.high),
+            "classes": self.classes and _classes(self.classes),
             "outputs": self.outputs,
+            "output": self.output,
+            "inputs": self.fix and settings(self.fix, flag="--fix"),
+            "layout": self.layout,
+            "scale": self.scale,
+            "mean": self.mean and decimals("--mean", self.mean),
+            "std": self.std and decimals("--std", self.std),
+            "resize": self.resize and numbers("--resize", self.resize),
+            "dtype": self.dtype,
         }
 
 
@@ -59,7 +83,7 @@ class VictimFlags:
         typer.Option(
             "--victim",
             envvar="LEAKMETER_VICTIM",
-            help="package.module:factory, file.py:factory, .pt2, .onnx or http://…",
+            help="package.module:factory, file.py:factory, .pt2, .onnx, .json, .ubj, .txt, .cbm, .skops, http://…",
         ),
     ] = None
     authorized_by: Annotated[
@@ -69,6 +93,7 @@ class VictimFlags:
     key_env: KeyEnv = None
     rps: Annotated[float | None, typer.Option("--rps", help="most requests a second to a remote victim")] = None
     concurrency: Annotated[int | None, typer.Option("--concurrency", help="most requests to it at once")] = None
+    rows: Annotated[int | None, typer.Option("--rows", help="most rows in a request to it")] = None
 
     def section(self, model: ModelFlags) -> dict[str, Any]:
         """`[victim]` of a plan."""
@@ -77,6 +102,7 @@ class VictimFlags:
             "key_env": self.key_env,
             "rps": self.rps,
             "concurrency": self.concurrency,
+            "rows": self.rows,
         }
         return {**model.section(self.victim), "remote": remote}
 
@@ -87,13 +113,17 @@ class DataFlags:
 
     data: Annotated[
         str | None,
-        typer.Option("--data", envvar="LEAKMETER_TEST_DATA", help="test data: a name, an .npz, an image folder"),
+        typer.Option(
+            "--data", envvar="LEAKMETER_TEST_DATA", help="test data: a name, an .npz, .csv or .parquet, a folder"
+        ),
     ] = None
+    target_column: Annotated[str | None, typer.Option("--target-column", help="of a table: its classes")] = None
     data_dir: DataDir = None
 
     def section(self, limit: int | None = None) -> dict[str, Any]:
         """`[data]` of a plan."""
-        return {"name": self.data, "dir": self.data_dir and str(self.data_dir), "limit": limit}
+        place = self.data_dir and str(self.data_dir)
+        return {"name": self.data, "dir": place, "limit": limit, "target": self.target_column}
 
 
 @dataclass(frozen=True)
@@ -176,7 +206,30 @@ def numbers(flag: str, text: str) -> list[int]:
         raise UsageError(f"expected {flag} to be whole numbers with commas between, got '{text}'") from error
 
 
-def settings(pairs: list[str] | None, data_dir: Path | None = None) -> dict[str, Any]:
+def decimals(flag: str, text: str) -> float | list[float]:
+    """A number, or several with commas between them."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise UsageError(f"expected {flag} to be a number, or several with commas between, got '{text}'") from error
+    return found[0] if len(found) == 1 else found
+
+
+def sizes(flag: str, text: str) -> dict[str, int]:
+    """`H=224,W=224` by name."""
+    pairs = [part.partition("=") for part in text.split(",")]
+    try:
+        return {name.strip(): int(size) for name, _, size in pairs}
+    except ValueError as error:
+        raise UsageError(f"expected {flag} to be like 3,224,224 or like H=224,W=224, got '{text}'") from error
+
+
+def _classes(text: str) -> int | list[str]:
+    """How many, or their names."""
+    return int(text) if text.strip().lstrip("-").isdecimal() else [name.strip() for name in text.split(",")]
+
+
+def settings(pairs: list[str] | None, data_dir: Path | None = None, flag: str = "--set") -> dict[str, Any]:
     """`recipe.steps=600` as nested keys; a value is read as TOML, or as text where it is not."""
     import tomllib
 
@@ -184,7 +237,7 @@ def settings(pairs: list[str] | None, data_dir: Path | None = None) -> dict[str,
     for pair in pairs or []:
         key, equals, text = pair.partition("=")
         if not equals or not key:
-            raise UsageError(f"expected --set KEY=VALUE, got '{pair}'")
+            raise UsageError(f"expected {flag} KEY=VALUE, got '{pair}'")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
         except (tomllib.TOMLDecodeError, KeyError):

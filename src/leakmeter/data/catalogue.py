@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,8 +10,9 @@ from typing import get_args
 
 import torch
 
-from leakmeter.data import cifar, folder, idx, npz, svhn
-from leakmeter.data.dataset import Dataset, Split
+from leakmeter.data import cifar, folder, idx, npz, svhn, table
+from leakmeter.data.columns import Columns
+from leakmeter.data.dataset import Dataset, Range, Split
 from leakmeter.data.places import roots
 from leakmeter.errors import UsageError
 from leakmeter.registry import did_you_mean
@@ -66,26 +67,40 @@ PUBLISHED = {
 NAMES = (DIGITS, *PUBLISHED)
 
 
-def load(name: str, split: Split = "train", data_dir: Path | None = None) -> Dataset:
-    """One split of a dataset: a name of the catalogue, the path of an `.npz`, or the path of an image folder.
+def load(
+    name: str,
+    split: Split = "train",
+    data_dir: Path | None = None,
+    *,
+    columns: Columns | None = None,
+    target: str | None = None,
+    names: Sequence[str] | None = None,
+    bounds: Range | None = None,
+) -> Dataset:
+    """One split of a dataset: a name of the catalogue, or the path of an `.npz`, a table or an image folder.
+
+    `columns`, `target` and `names` are for tables; see `leakmeter.data.table.load`. `bounds` is what float images lie
+    in, where that is not [0, 1].
 
     A set of which only some is there loads what there is, and its `partial` says so. A path that holds one set is
     parted into a fixed train and test part, so that the two never overlap.
     """
     if split not in get_args(Split):
         raise UsageError(f"expected the split train or test, got '{split}'")
-    if name == DIGITS:
-        return _load_digits(split)
-    if name in PUBLISHED:
-        return _load_published(name, split, data_dir)
+    if name in NAMES:
+        part: Split = "train" if split == "train" else "test"
+        return _load_digits(part) if name == DIGITS else _load_published(name, part, data_dir)
     path = Path(name).expanduser()
     if path.suffix == ".npz":
-        return npz.load(path, split)
+        return npz.load(path, split, bounds=bounds)
+    if path.suffix.lower() in table.SUFFIXES:
+        return table.load(path, split, columns, target, names)
     if path.is_dir():
         return folder.load(path, split)
     known = ", ".join(NAMES)
     raise UsageError(
-        f"unknown dataset '{name}'{did_you_mean(name, NAMES)} (known: {known}, or the path of an .npz or image folder)"
+        f"unknown dataset '{name}'{did_you_mean(name, NAMES)} (known: {known}, or the path "
+        "of an .npz, .csv, .parquet or image folder)"
     )
 
 

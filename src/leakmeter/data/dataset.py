@@ -13,25 +13,33 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from leakmeter.box import Box
+from leakmeter.data.columns import Columns
 from leakmeter.errors import UsageError
 from leakmeter.files import check_announced
 from leakmeter.seeds import stream
 
-Split = Literal["train", "test"]
+Split = Literal["train", "test", "all"]
+"""`all`: a set published as one, whole; the test part of a set that has one."""
+Range = tuple[float, float]
 
 _TEST_SHARE = 5  # one row in five is the test part of a set that comes without one
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Checked on construction: finite float32 rows, images in [0, 1], labels below `classes`.
+    """Checked on construction: finite float32 rows, images in `range`, labels below `classes`.
 
     Attributes:
         name: what messages and reports call it.
-        x: [N, C, H, W] images in [0, 1], or [N, d] features.
+        x: [N, C, H, W] images, or [N, d] features.
         y: int64 labels, or None for a pool of unlabelled inputs.
         classes: the number of classes, None where nothing says it.
         partial: what is missing of the published set, empty where it is whole.
+        columns: what each column of a table may hold, None where nothing says it.
+        range: what images lie in; pixels, and whatever nobody spoke of, in [0, 1].
+        pixels: whether images are shares of full brightness, to be stretched to the range a model takes.
+        class_names: what the classes are called, where the set says it.
     """
 
     name: str
@@ -39,9 +47,14 @@ class Dataset:
     y: Tensor | None
     classes: int | None
     partial: str = ""
+    columns: Columns | None = None
+    range: Range = (0.0, 1.0)
+    pixels: bool = True
+    class_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_inputs(self.name, self.x)
+        x = self.x if self.columns is None else self.columns.admit(self.x).nan_to_num()
+        _check_inputs(self.name, x, self.range)
         if self.y is not None:
             _check_labels(self.name, self.y, len(self.x), self.classes)
 
@@ -58,6 +71,13 @@ class Dataset:
         if self.y is None:
             raise UsageError(f"{self.name} has no labels; choose a labelled dataset, or use it as a query pool only")
         return self.x, self.y
+
+    def into(self, box: Box) -> Dataset:
+        """Pixels stretched to the range a model takes; what is no picture, and floats of a file, as they are."""
+        if self.x.dim() != 4 or not self.pixels or box.low is None or box.high is None:
+            return self
+        x = box.from_unit(self.x)
+        return replace(self, x=x, range=(float(box.low.min()), float(box.high.max())), pixels=False)
 
     def rows(self, index: Tensor) -> Dataset:
         """The rows at `index` (positions, or a mask), in that order."""
@@ -86,8 +106,10 @@ class Dataset:
     def holdout(self, split: Split) -> Dataset:
         """The train or test part of a set that was published as one: fixed, disjoint, four to one.
 
-        A pool without labels is all for training: there is nothing to test against.
+        A pool without labels is all for training.
         """
+        if split == "all":
+            return self
         if self.y is None:
             if split == "test":
                 raise UsageError(f"{self.name} has no labels, so it has no test part; choose a labelled dataset")
@@ -115,7 +137,7 @@ def read_bytes(path: Path) -> bytes:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _check_inputs(name: str, x: Tensor) -> None:
+def _check_inputs(name: str, x: Tensor, bounds: Range) -> None:
     if x.dtype != torch.float32 or x.ndim not in (2, 4) or x.numel() == 0:
         raise UsageError(
             f"expected {name} to hold float32 inputs [N, C, H, W] or [N, d], none of them empty, "
@@ -124,10 +146,11 @@ def _check_inputs(name: str, x: Tensor) -> None:
     low, high = (float(bound) for bound in x.aminmax())
     if not (np.isfinite(low) and np.isfinite(high)):
         raise UsageError(f"expected finite inputs in {name}, got NaN or infinity; mend or drop those rows")
-    if x.ndim == 4 and (low < 0 or high > 1):
+    if x.ndim == 4 and (low < bounds[0] or high > bounds[1]):
         raise UsageError(
-            f"expected the images of {name} in the raw box [0, 1], got values from {low:g} to {high:g}; "
-            "undo their normalisation (it belongs inside the victim) or store uint8"
+            f"expected the images of {name} in the raw box [{bounds[0]:g}, {bounds[1]:g}], got values from {low:g} to "
+            f"{high:g}; say which range the model takes, for example low={math.floor(low):g}, high={math.ceil(high):g} "
+            f"(--low={math.floor(low):g} --high={math.ceil(high):g}), or store uint8"
         )
 
 
@@ -172,4 +195,4 @@ def _adapt_images(dataset: Dataset, input_shape: tuple[int, ...]) -> Tensor:
         x = interpolate(x, (height, width), mode="bilinear", align_corners=False, antialias=True)
     if x.shape[1] != channels and x.shape[1] != 1:
         raise UsageError(f"expected 1 or {channels} channels in {dataset.name}, got {x.shape[1]}")
-    return x.clamp(0, 1).expand(-1, channels, -1, -1)
+    return x.clamp(*dataset.range).expand(-1, channels, -1, -1)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ def load(path: Path, split: Split) -> Dataset:
     """The images below `path`, all of one size; grey if every one is, else RGB."""
     if {"train", "test"} <= {child.name for child in _children(path)}:
         classes = sorted({name for part in ("train", "test") for name in _classes(path / part)})
-        return _load_all(path / split, path.name, classes)
+        return _load_all(path / ("train" if split == "train" else "test"), path.name, classes)
     return _load_all(path, path.name, _classes(path)).holdout(split)
 
 
@@ -59,7 +60,8 @@ def _load_all(path: Path, name: str, classes: list[str]) -> Dataset:
     if not images:
         raise UsageError(f"expected images ({' '.join(_SUFFIXES)}) in {path}, got none")
     labels = [classes.index(group.name) for group in groups for _ in files[group]] if classes else None
-    return from_pixels(name, _stack(images), None if labels is None else np.array(labels), len(classes) or None)
+    found = from_pixels(name, _stack(images), None if labels is None else np.array(labels), len(classes) or None)
+    return replace(found, class_names=tuple(classes))
 
 
 def _classes(path: Path) -> list[str]:

@@ -1,5 +1,8 @@
 """Users' own arrays: an `.npz` with `x` and, where there are labels, `y`; or the same with `_train` and `_test`.
 
+Without the suffixes it is one set: whole as test data, unless an arm of the audit learns from the same file; then four
+rows in five are the pool and one is tested.
+
 uint8 means pixels and is divided by 255; floats are taken as they are. Images are N×H×W, N×C×H×W or N×H×W×C with one
 or three channels; [N, d] are features. Objects (pickles) in the file are never loaded.
 """
@@ -16,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from leakmeter.data.dataset import Dataset, Split, from_pixels, read_bytes
+from leakmeter.data.dataset import Dataset, Range, Split, from_pixels, read_bytes
 from leakmeter.errors import UsageError
 from leakmeter.files import check_announced
 
@@ -24,10 +27,13 @@ _INPUTS = ("x", "images")
 _LABELS = ("y", "labels")
 
 
-def load(path: Path, split: Split, name: str | None = None) -> Dataset:
-    """The split: `x_train`/`x_test` where the file has them, else the fixed held-out part of `x` (see `holdout`)."""
+def load(path: Path, split: Split, name: str | None = None, bounds: Range | None = None) -> Dataset:
+    """The split: `x_train`/`x_test` where the file has them, else the fixed held-out part of `x` (see `holdout`).
+
+    `bounds`: what float images lie in; None: [0, 1].
+    """
     arrays = parse(read_bytes(path), str(path))
-    return select(arrays, split, name or path.stem, str(path))
+    return select(arrays, split, name or path.stem, str(path), bounds)
 
 
 def parse(raw: bytes, source: str) -> dict[str, NDArray[Any]]:
@@ -59,17 +65,19 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
     return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def select(arrays: dict[str, NDArray[Any]], split: Split, name: str, source: str) -> Dataset:
+def select(
+    arrays: dict[str, NDArray[Any]], split: Split, name: str, source: str, bounds: Range | None = None
+) -> Dataset:
     """The dataset those arrays make."""
     has_splits = any(key.endswith(("_train", "_test")) for key in arrays)
-    suffix = f"_{split}" if has_splits else ""
+    suffix = ("_train" if split == "train" else "_test") if has_splits else ""
     x = _named(arrays, _INPUTS, suffix)
     if x is None:
         raise UsageError(f"expected an array named x{suffix} in {source}, got {', '.join(arrays) or 'no arrays'}")
     y = _named(arrays, _LABELS, suffix)
     labels = None if y is None else _whole_numbers(y, source)
     classes = None if y is None else _classes(arrays, source)
-    dataset = _dataset(name, channels_first(x, source), labels, classes, source)
+    dataset = _dataset(name, channels_first(x, source), labels, classes, source, bounds or (0.0, 1.0))
     return dataset if has_splits else dataset.holdout(split)
 
 
@@ -88,7 +96,9 @@ def channels_first(x: NDArray[Any], source: str) -> NDArray[Any]:
     return x if first else x.transpose(0, 3, 1, 2)
 
 
-def _dataset(name: str, x: NDArray[Any], labels: NDArray[Any] | None, classes: int | None, source: str) -> Dataset:
+def _dataset(
+    name: str, x: NDArray[Any], labels: NDArray[Any] | None, classes: int | None, source: str, bounds: Range
+) -> Dataset:
     if labels is not None and len(labels) != len(x):
         raise UsageError(f"expected one label for each of the {len(x):,} rows of {source}, got {len(labels):,}")
     if x.dtype == np.uint8:
@@ -97,7 +107,8 @@ def _dataset(name: str, x: NDArray[Any], labels: NDArray[Any] | None, classes: i
         raise UsageError(f"expected uint8 or float inputs in {source}, got {x.dtype}; convert them")
     with np.errstate(over="ignore", invalid="ignore"):  # what does not fit becomes infinite, which Dataset refuses
         floats = x.astype(np.float32, order="C")
-    return Dataset(name, torch.from_numpy(floats), None if labels is None else torch.from_numpy(labels), classes)
+    y = None if labels is None else torch.from_numpy(labels)
+    return Dataset(name, torch.from_numpy(floats), y, classes, range=bounds, pixels=False)
 
 
 def _classes(arrays: dict[str, NDArray[Any]], source: str) -> int:

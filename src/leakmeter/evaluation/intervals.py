@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import hypot, sqrt
-from statistics import NormalDist, fmean, stdev
+from statistics import fmean, stdev
 
 from pydantic import BaseModel, ConfigDict
 
@@ -33,16 +33,6 @@ class Interval(BaseModel):
 
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
-
-
-def wilson(k: int, n: int, confidence: float = CONFIDENCE) -> Interval:
-    """Wilson's score interval for `k` successes in `n` trials; at rates near 0 or 1 it covers less than it says."""
-    _check(k, n)
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    middle = (k + z * z / 2) / (n + z * z)
-    half = z / (n + z * z) * sqrt(k * (n - k) / n + z * z / 4)
-    low, high = (0.0 if k == 0 else middle - half), (1.0 if k == n else middle + half)
-    return Interval(low=max(0.0, low), high=min(1.0, high), n=n, method="wilson", confidence=confidence)
 
 
 def exact(k: float, n: int, confidence: float = CONFIDENCE) -> Interval:

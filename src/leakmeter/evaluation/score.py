@@ -90,7 +90,7 @@ class Reference:
             by_class=by_class(labels, truth, self.y),
         )
 
-    def by_class(self, substitute: nn.Module) -> list[ClassScore]:
+    def class_scores(self, substitute: nn.Module) -> list[ClassScore]:
         """The copy's agreement class by class, in their order."""
         truth, classes = self.answer.labels, max(self.answer.classes, 2)
         same = to_labels(predict(substitute, self.x)) == truth

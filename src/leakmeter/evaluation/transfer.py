@@ -57,7 +57,7 @@ class Transfer(BaseModel):
 
 
 @dataclass(frozen=True, eq=False)
-class Thief:
+class MeasuredTransfer:
     """The measured rates, with the examples behind them and the rows they were made from."""
 
     transfer: Transfer
@@ -78,7 +78,7 @@ def measure_transfer(
     seed: int = 0,
     progress: Progress = SILENT,
     **settings: Any,
-) -> Thief:
+) -> MeasuredTransfer:
     """Makes examples on `copy` and on the controls, and asks the victim (evaluation account) what it makes of them.
 
     Args:
@@ -124,7 +124,7 @@ def measure_transfer(
         untrained_rate=None if untrained is None else _rate(oracle, goal, made_on(untrained).examples),
         white_box_rate=None if white_box is None else _rate(oracle, goal, made_on(white_box).examples),
     )
-    return Thief(transfer, found, rows)
+    return MeasuredTransfer(transfer, found, rows)
 
 
 def _rate(oracle: Oracle, goal: Goal, examples: Tensor) -> FlipRate:

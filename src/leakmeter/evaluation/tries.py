@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil, log
+from statistics import fmean
 
 from pydantic import BaseModel, ConfigDict
 
@@ -80,13 +81,17 @@ def seeds_to_pass(rates: Sequence[float], inputs: int, line: float) -> int | Non
     def below(seeds: int) -> bool:
         return attack_mean([rates[k % len(rates)] for k in range(seeds)], inputs).high < line
 
-    if not below(MOST_SEEDS):
-        return None
-    low, high = 0, MOST_SEEDS
+    if exact(fmean(rates) * inputs, inputs).high >= line:
+        return None  # whatever the seeds
+    low, high = len(rates), 2 * len(rates)
+    while not below(high):
+        if high >= MOST_SEEDS:
+            return None
+        low, high = high, min(2 * high, MOST_SEEDS)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if below(middle) else (middle, high)
-    return max(high, len(rates) + 1)
+    return high
 
 
 def seeds_for_share(share: float, confidence: float = CONFIDENCE) -> int:

@@ -107,9 +107,12 @@ ATTACKS: Registry[type[Attack]] = Registry(
         "codfe": "leakmeter.extraction.codfe:Codfe",
         "dast": "leakmeter.extraction.dast:Dast",
         "procedural": "leakmeter.extraction.procedural:Procedural",
+        "auto": "leakmeter.extraction.auto:Auto",
         "gradients": "leakmeter.extraction.gradients:Gradients",
         "exact": "leakmeter.extraction.exact.attack:Exact",
         "exact-values": "leakmeter.extraction.exact.attack:ExactValues",
+        "tabular": "leakmeter.extraction.tabular:Tabular",
+        "exact-tree": "leakmeter.extraction.exact_tree.attack:ExactTree",
     },
     group="leakmeter.attacks",
 )

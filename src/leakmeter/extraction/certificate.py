@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from torch import nn
 
 from leakmeter.evaluation.score import Reference, predict, reference
+from leakmeter.oracle.answer import to_labels
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
 
@@ -22,7 +23,7 @@ class CopyCertificate(BaseModel):
 
     points: int
     outputs: str
-    """What was compared: logits, or probabilities where the attack saw no logits."""
+    """What was compared: logits, or probabilities or labels where the attack saw no more."""
     max_error: float
     """Largest |f - copy| over points and outputs."""
     relative_error: float
@@ -39,10 +40,13 @@ def fresh_reference(oracle: Oracle, seed: int) -> Reference:
 
 
 def certify_copy(copy: nn.Module, oracle: Oracle, truth: Reference) -> CopyCertificate:
-    """Compares the copy with the victim's answers in what the attack could see: logits, or probabilities."""
+    """Compares the copy with the victim's answers in what the attack could see: logits, probabilities or labels."""
     outputs, answer = predict(copy, truth.x.double()).double(), truth.answer
     if oracle.view.kind == "logits":
         shown, wanted = "logits", answer.logits.double()
+    elif oracle.view.kind == "labels":
+        shown, wanted = "labels", answer.labels.double()[:, None]
+        outputs = to_labels(outputs).double()[:, None]
     else:
         shown, outputs, wanted = "probs", outputs.softmax(1), answer.probs.double()
     error = float((wanted - outputs).abs().max())

@@ -75,9 +75,15 @@ class PoolAttack(Attack):
         if self.pool in (GAUSSIAN, PROCEDURAL):
             make = gaussian if self.pool == GAUSSIAN else Procedural().draw
             return make(job.stops[-1] if job.stops else _ENOUGH, spec, draws)
-        data = adapt(load(self.pool, "train", self.data_dir), spec.input_shape, first_classes=self.first_classes)
-        x = data.x[torch.randperm(len(data), generator=draws)]
-        return x if x.dim() == 2 else into_box(x, spec)
+        x = real_inputs(self.pool, self.data_dir, spec, self.first_classes)
+        return x[torch.randperm(len(x), generator=draws)]
+
+
+def real_inputs(name: str, data_dir: Path | None, spec: VictimSpec, first_classes: int | None = None) -> Tensor:
+    """The train split of a dataset as the victim takes its inputs."""
+    bounds = None if spec.width is None or spec.width.dim() else (float(spec.low or 0), float(spec.high or 0))
+    data = load(name, "train", data_dir, bounds=bounds)
+    return adapt(data, spec.input_shape, first_classes=first_classes).into(spec.box).x
 
 
 def gaussian(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
@@ -86,8 +92,3 @@ def gaussian(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
     if spec.low is None or spec.high is None:
         return spec.clamp(noise)
     return spec.clamp((spec.low + spec.high) / 2 + noise * (spec.high - spec.low) / 4)
-
-
-def into_box(images: Tensor, spec: VictimSpec) -> Tensor:
-    """Images in [0, 1] stretched to the victim's box; as they are where it is open."""
-    return images if spec.width is None else spec.box.from_unit(images)

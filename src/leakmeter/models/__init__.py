@@ -30,6 +30,7 @@ MODELS: Registry[Callable[..., nn.Module]] = Registry(
         "resnet18": "leakmeter.models.resnet:resnet18",
         "resnet34": "leakmeter.models.resnet:resnet34",
         "small-conv": "leakmeter.models.convolutional:small_conv",
+        "trees": "leakmeter.models.trees.ensemble:empty_ensemble",
     },
 )
 

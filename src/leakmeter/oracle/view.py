@@ -69,6 +69,19 @@ class View:
                 raise NotApplicable(f"the view {self} would ask a remote victim uncounted queries; explain on its side")
 
 
+def contains(view: str, other: str) -> bool:
+    """Whether all that `other` shows can be read off `view`."""
+    (base, _, explained), (less, _, asked) = view.partition("+"), other.partition("+")
+    (kind, _, number), (less_kind, _, less_number) = base.partition(":"), less.partition(":")
+    if asked not in ("", explained):
+        return False
+    if less == "labels" or less == base or (kind == "logits" and less_kind in ("probs", "top")):
+        return True
+    if kind != less_kind:
+        return base == "probs" and less_kind == "top"
+    return number == "" or (number.isdigit() and less_number.isdigit() and int(less_number) <= int(number))
+
+
 def _whole(text: str, what: str, least: int, most: int = 10**9) -> int:
     if not re.fullmatch(r"[0-9]{1,10}", text) or not least <= int(text) <= most:
         raise UsageError(f"expected {what} to be a whole number from {least} to {most}, got '{text}'")

@@ -14,9 +14,10 @@ from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
+from leakmeter.oracle.view import contains
 from leakmeter.report.sections.transfer import ArmTransfer, arm_transfers
 from leakmeter.report.standards import FINDINGS, STANDARDS, Finding
-from leakmeter.report.surfaces import contains, surfaces
+from leakmeter.report.surfaces import best_copy, surely_below, surfaces
 from leakmeter.report.words import percent, plain_text, span, surface_words
 from leakmeter.results import AuditResult
 
@@ -86,14 +87,12 @@ def _findings(result: AuditResult) -> Iterator[_Found]:
 
 def _informative(result: AuditResult) -> Iterator[_Found]:
     """Each undefended view that clearly leaks more than one that it contains."""
-    bare = [surface for surface in surfaces(result) if surface.defense == "none" and surface.best is not None]
+    bare = [surface for surface in surfaces(result) if surface.defense == "none"]
     for more, less in permutations(bare, 2):
-        high, low = more.best, less.best
-        if high is None or low is None or not contains(more.view, less.view):
-            continue
-        if high.fidelity_interval.low > low.fidelity_interval.high:
-            gain = f"{percent(low.fidelity)} showing {less.view}, {percent(high.fidelity)} showing {more.view}"
-            yield _Found("informative-answers", "note", f"{more.view}>{less.view}", f"The best copy agrees on {gain}.")
+        if contains(more.view, less.view) and surely_below(less, more) and more.best and less.best:
+            rates = (percent(best_copy(less.best)), percent(best_copy(more.best)))
+            gain = f"The best copy agrees on {rates[0]} showing {less.view}, on {rates[1]} showing {more.view}."
+            yield _Found("informative-answers", "note", f"{more.view}>{less.view}", gain)
 
 
 def _transfer(found: ArmTransfer) -> str:

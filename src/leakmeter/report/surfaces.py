@@ -6,6 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from leakmeter.evaluation.intervals import CONFIDENCE, Interval, exact
+from leakmeter.oracle.view import contains
 from leakmeter.report.words import surface_words
 from leakmeter.results import Arm, AuditResult, CopyCost
 
@@ -38,8 +40,17 @@ class Surface:
 
     @property
     def best(self) -> Arm | None:
-        """The attacker whose final copy agrees most."""
-        return max(self.attackers, key=lambda arm: arm.fidelity, default=None)
+        """The attacker who made the copy that agrees most."""
+        return max(self.attackers, key=best_copy, default=None)
+
+    @property
+    def reach(self) -> Interval | None:
+        """Where the best copy made lies on all inputs, all copies looked at; None: there is none."""
+        best = self.best
+        if best is None or not best.copies:
+            return None if best is None else best.fidelity_interval
+        looks = sum(arm.seeds for arm in self.attackers)
+        return exact(best_copy(best) * best.inputs, best.inputs, 1 - (1 - CONFIDENCE) / looks)
 
     def cheapest(self, fidelity: float) -> tuple[CopyCost, Arm] | None:
         """What a copy that agrees that often cost the cheapest attacker; None: nobody made one."""
@@ -52,6 +63,16 @@ class Surface:
         return min(found, key=lambda each: each[0].cheapest or 0, default=None)
 
 
+def best_copy(arm: Arm) -> float:
+    """The best of the final copies; results of before they were kept have only the mean."""
+    return max(arm.copies[-1]) if arm.copies else arm.fidelity
+
+
+def surely_below(one: Surface, other: Surface) -> bool:
+    """Whether the best copy made against one agrees less than that against the other, on all inputs."""
+    return one.reach is not None and other.reach is not None and one.reach.high < other.reach.low
+
+
 def surfaces(result: AuditResult) -> list[Surface]:
     """Views with no defense first, then each defense, in the order of the audit."""
     groups: dict[tuple[str, str], list[Arm]] = defaultdict(list)
@@ -62,19 +83,6 @@ def surfaces(result: AuditResult) -> list[Surface]:
         Surface(view, defense, arms, _untrained(result, view, defense), _weaker(result.verdict.arms, view, defense))
         for (view, defense), arms in ordered
     ]
-
-
-def contains(view: str, other: str) -> bool:
-    """Whether all that `other` shows can be read off `view`."""
-    (base, _, explained), (less, _, asked) = view.partition("+"), other.partition("+")
-    (kind, _, number), (less_kind, _, less_number) = base.partition(":"), less.partition(":")
-    if asked not in ("", explained):
-        return False
-    if less == "labels" or less == base or (kind == "logits" and less_kind in ("probs", "top")):
-        return True
-    if kind != less_kind:
-        return base == "probs" and less_kind == "top"
-    return number == "" or (number.isdigit() and less_number.isdigit() and int(less_number) <= int(number))
 
 
 def mean(values: list[float | None]) -> float | None:

@@ -11,7 +11,6 @@ from typing import Any
 
 from torch import nn
 
-from leakmeter import __version__
 from leakmeter.data.catalogue import load
 from leakmeter.data.places import cache
 from leakmeter.evaluation.intervals import mean_interval
@@ -21,6 +20,7 @@ from leakmeter.files import write_atomic
 from leakmeter.models.saved import load_network, save_network
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.provenance import fingerprint
 from leakmeter.studies.victims import LENET, trained
 from leakmeter.training.loop import Recipe
 from leakmeter.victims.load import load_victim
@@ -63,11 +63,11 @@ def steal(
 ) -> StolenCopy:
     """One extraction, scored at every stop on the dataset's test split; kept in the user's cache.
 
-    A copy is known by what was asked for and by the version of this package: empty `copies/` after changing an attack.
+    A copy is known by what was asked for and by the code that made it.
     """
     plain = {key: value for key, value in options.items() if key != "data_dir"}
     about = {"attack": attack, "dataset": dataset, "victim": victim, "view": view, "seed": seed, "options": plain}
-    told = json.dumps([__version__, about, list(stops), settings.quick], default=str)
+    told = json.dumps([fingerprint(), about, list(stops), settings.quick], default=str)
     key = hashlib.sha256(told.encode()).hexdigest()[:16]
     facts, weights = (cache() / "copies" / f"{dataset}-{attack}-{key}{end}" for end in (".json", ".safetensors"))
     if facts.exists():

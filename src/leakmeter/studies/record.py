@@ -1,4 +1,4 @@
-"""A study's JSON: cells already there are not computed again, and the command that made it stands inside."""
+"""A study's JSON: cells already there are not computed again; its command, commit and code stand inside."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from leakmeter.errors import UsageError
 from leakmeter.files import write_atomic, writing
 from leakmeter.runs.run import environment
+from leakmeter.studies.provenance import commit, fingerprint
 
 
 class Record:
@@ -21,6 +22,8 @@ class Record:
             "study": name,
             "command": command,
             **about,
+            "commit": commit(),
+            "code": fingerprint(),
             "environment": environment(),
             "cells": self._kept(),
         }
@@ -44,7 +47,13 @@ class Record:
         if not self.path.exists():
             return {}
         try:
-            kept: dict[str, Any] = json.loads(self.path.read_text())["cells"]
-        except (OSError, ValueError, KeyError) as error:
+            written = json.loads(self.path.read_text())
+            kept: dict[str, Any] = written["cells"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{self.path} is not the record of a study; move it away to start anew") from error
+        if kept and written.get("code") != fingerprint():
+            raise UsageError(
+                f"{self.path} was measured by other code (commit {written.get('commit', 'unknown')}), and cells of two "
+                "kinds are not put together; move it away to start anew, or go on from that commit"
+            )
         return kept

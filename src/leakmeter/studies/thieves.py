@@ -14,7 +14,9 @@ from leakmeter.studies.copies import StolenCopy, victim_of
 from leakmeter.studies.options import StudyOptions
 
 ATTACKS: dict[str, dict[str, Any]] = {"fgsm": {}, "bim": {"steps": 20}, "pgd": {"steps": 20}}
-GOALS: dict[str, Target] = {"untargeted": None, "targeted": "second"}
+GOALS: dict[str, Target] = {"untargeted": None, "targeted": "second", "second class": 1}
+"""`second class` is what the paper calls targeted, one class for all inputs ("we use the second class as target for all
+three datasets"); inputs of that class are left out. `targeted` is ours: each input's own second choice."""
 EPS = {"mnist": 0.2, "fashion-mnist": 0.1}
 """Largest change of a pixel in [0, 1]. The paper does not state its own: its rates stand beside ours only."""
 IMAGES = 1000
@@ -32,13 +34,14 @@ def attack_with(settings: StudyOptions, copy: StolenCopy) -> dict[str, Any]:
     untrained = make_student(student, oracle.spec, derive(seed, "untrained"))
     transfers = {}
     for goal, target in GOALS.items():
+        left = y[:n] != (target if isinstance(target, int) else -1)
         for name, options in ATTACKS.items():
             thief = measure_transfer(
                 name,
                 copy.network,
                 oracle,
-                x[:n],
-                y[:n],
+                x[:n][left],
+                y[:n][left],
                 target=target,
                 untrained=untrained,
                 white_box=victim.white_box,

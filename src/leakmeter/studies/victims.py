@@ -16,6 +16,7 @@ from leakmeter.files import write_atomic
 from leakmeter.models import make_model
 from leakmeter.progress import SILENT, Progress
 from leakmeter.seeds import derive
+from leakmeter.studies.provenance import fingerprint
 from leakmeter.tensors import to_safetensors
 from leakmeter.training.loop import Recipe
 from leakmeter.training.train import train
@@ -44,7 +45,7 @@ def trained(
     x, y = data.labelled()
     x, y = x[:first], y[:first]
     network = make_model(model, data.input_shape, data.classes or 0, seed=derive(seed, "victim")).to(device)
-    about = [dataset, len(x), model, seed, technique, options, recipe.model_dump()]
+    about = [fingerprint(), dataset, len(x), model, seed, technique, options, recipe.model_dump()]
     key = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()[:16]
     path = cache() / "victims" / f"{dataset}-{model.replace(':', '-')}-{key}.safetensors"
     if path.exists():

@@ -53,13 +53,16 @@ def _held(arm: Arm, queries: int) -> list[list[float]]:
 
 
 def _exceeded(held: _Held, line: float) -> str | None:
-    """Whether some copy is surely above the line, all of them looked at."""
-    looks = sum(len(rates) for _, points in held.values() for rates in points)
+    """Whether some try ends with a copy that is surely above the line, all of them looked at."""
+    for who, (arm, points) in held.items():
+        if arm.whole and len(points) == len(arm.curve):
+            return f"{who} holds the whole model after {arm.queries:,} queries"
+    looks = sum(len(points[-1]) for _, points in held.values() if points)
     found = [
-        (rate, exact(rate * arm.inputs, arm.inputs, 1 - (1 - CONFIDENCE) / looks), who, rates, arm)
+        (rate, exact(rate * arm.inputs, arm.inputs, 1 - (1 - CONFIDENCE) / looks), who, points[-1], arm)
         for who, (arm, points) in held.items()
-        for rates in points
-        for rate in rates
+        if points
+        for rate in points[-1]
     ]
     above = [each for each in found if each[1].low > line]
     if not above:

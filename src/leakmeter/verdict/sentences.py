@@ -8,6 +8,7 @@ from statistics import fmean
 from leakmeter.errors import LeakmeterError
 from leakmeter.evaluation.cheaper import cheaper
 from leakmeter.evaluation.transfer import Transfer
+from leakmeter.oracle.view import contains
 from leakmeter.plan import Plan
 from leakmeter.results import Arm, CellResult, CopyCost
 from leakmeter.verdict.arms import arm_label
@@ -87,11 +88,12 @@ def _behind(defense: str) -> str:
 
 
 def _costs(arms: list[Arm]) -> list[str]:
-    surfaces: dict[tuple[str, str], list[Arm]] = defaultdict(list)
-    for arm in _attackers(arms):
-        surfaces[arm.view, arm.defense].append(arm)
+    """What a copy costs where a view is shown; whoever sees it can also do as one who sees less."""
+    attackers = _attackers(arms)
     return [
-        f"Showing {view}{_behind(defense)}, {_cost_of_good_copy(group)}" for (view, defense), group in surfaces.items()
+        f"Showing {view}{_behind(defense)}, "
+        + _cost_of_good_copy([arm for arm in attackers if arm.defense == defense and contains(view, arm.view)])
+        for view, defense in dict.fromkeys((arm.view, arm.defense) for arm in attackers)
     ]
 
 
@@ -109,7 +111,7 @@ def _cost_of_good_copy(group: list[Arm]) -> str:
             f"tell from less than {GOOD:.0%}."
         )
     most, tries = max(arm.queries for arm in group), sum(arm.seeds for arm in group)
-    return f"no attack made a {GOOD:.0%} copy within {most:,} queries in {tries} tries."
+    return f"no attack made a {GOOD:.0%} copy within {most:,} queries in {_count(tries, 'try', 'tries')}."
 
 
 def _tries(cost: CopyCost) -> str:
@@ -139,7 +141,7 @@ def _classes(arms: list[Arm]) -> list[str]:
 
 
 def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+    return f"{number:,} {one if number == 1 else many}"
 
 
 def _rates(arms: list[Arm], per_day: int | None) -> list[str]:
@@ -151,7 +153,7 @@ def _rates(arms: list[Arm], per_day: int | None) -> list[str]:
     days = max(1, round((cost.made or 0) / rate))
     return [
         f"At {rate:,} queries a day a {GOOD:.0%} copy takes {days} day{'s' if days > 1 else ''} at most; to make it "
-        f"cost a month, allow at most {max(1, cost.made_low // MONTH):,} queries a day to one client."
+        f"cost a month, allow at most {_count(max(1, cost.made_low // MONTH), 'query', 'queries')} a day to one client."
     ]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from leakmeter.evaluation.score import Score
 from leakmeter.extraction.findings import COLLAPSED
+from leakmeter.oracle.view import contains
 from leakmeter.results import CellResult, Check
 from leakmeter.verdict.findings import mistaken, whole
 
@@ -44,7 +46,7 @@ def soundness(cells: list[CellResult]) -> list[Check]:
             [f"{cell.id}: the same inputs brought other answers" for cell in done if cell.repeatable is False],
             "the same inputs brought the same answers",
             "the victim answers the same input differently when asked again",
-            "Fidelity to a random target has a ceiling below 100 %, and one answer is not the model's whole mind.",
+            "Fidelity to a random target has a ceiling below 100 %, and one answer does not show all it may say.",
         ),
         _check(
             "answers informative",
@@ -90,6 +92,13 @@ def soundness(cells: list[CellResult]) -> list[Check]:
             "What the thief can do with that copy is not known; the copy itself was measured all the same.",
         ),
         _check(
+            "more shown, more leaked",
+            _less_from_more(attackers),
+            "no view reads lower than one that shows less",
+            "the best copy made where more is shown is surely worse than the best one made where less is",
+            "Whoever sees more can throw it away: the attack on the richer view was too weak, its reading is too low.",
+        ),
+        _check(
             "white box strongest",
             [f"{cell.id}: the copy's examples transfer better than white-box ones" for cell in done if _odd(cell)],
             "white-box examples are at least as strong as transferred ones",
@@ -116,6 +125,21 @@ def _stopped_early(cell: CellResult) -> bool:
     """Whoever holds the whole model has no use for the rest of the budget."""
     assert cell.spending is not None
     return cell.spending.queries < cell.budget and not whole(cell)
+
+
+def _less_from_more(cells: list[CellResult]) -> list[str]:
+    """Pairs of views behind one defense of which the richer one reads surely lower."""
+    best: dict[tuple[str, str], Score] = {}
+    for cell in cells:
+        score, surface = None if cell.final is None else cell.final.score, (cell.view, cell.defense)
+        if score is not None and (surface not in best or score.fidelity > best[surface].fidelity):
+            best[surface] = score
+    return [
+        f"showing {view} reads {more.fidelity:.1%} and showing {less_view} {less.fidelity:.1%}, defense {defense}"
+        for (view, defense), more in best.items()
+        for (less_view, same), less in best.items()
+        if same == defense and contains(view, less_view) and more.fidelity_interval.high < less.fidelity_interval.low
+    ]
 
 
 def _no_better_than_untrained(cells: list[CellResult]) -> list[str]:

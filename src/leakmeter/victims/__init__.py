@@ -19,6 +19,8 @@ VICTIMS: Registry[type[VictimKind]] = Registry(
         "factory": "leakmeter.victims.factory:FactoryKind",
         "exported": "leakmeter.victims.exported:ExportedKind",
         "onnx": "leakmeter.victims.onnx:OnnxKind",
+        "trees": "leakmeter.victims.trees:TreesKind",
+        "skops": "leakmeter.victims.skops:SkopsKind",
         "safetensors": "leakmeter.victims.safetensors:SafetensorsKind",
         "remote": "leakmeter.victims.remote.victim:RemoteKind",
     },

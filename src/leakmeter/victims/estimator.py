@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from leakmeter.data.columns import Column, Columns
+from leakmeter.errors import UsageError, missing_extra
 from leakmeter.victims.facts import Facts
 from leakmeter.victims.function import FunctionVictim
 from leakmeter.victims.kind import Request, VictimKind
@@ -21,13 +23,24 @@ class EstimatorKind(VictimKind):
     form = "a fitted classifier"
 
     def takes(self, source: object) -> bool:
-        """Whether it predicts classes that it knows."""
-        return hasattr(source, "predict") and hasattr(source, "classes_")
+        """Whether it is fitted and predicts."""
+        return hasattr(source, "predict") and (hasattr(source, "classes_") or hasattr(source, "n_features_in_"))
 
     def open(self, source: Any, request: Request) -> Victim:
         """`predict_proba` where there is one, else `predict`, probed."""
+        if not hasattr(source, "classes_"):
+            raise UsageError(
+                f"expected a classifier, got {type(source).__name__}, which knows no classes; a regression model has "
+                "none to copy, so cut its answers into classes in a function"
+            )
         function, outputs = _function(source)
-        facts = request.facts.or_else(Facts(outputs=outputs, classes=len(source.classes_), dtype=torch.float64))
+        columns = request.facts.columns
+        if columns is not None and hasattr(source, "feature_names_in_"):
+            function = framed(function, columns, list(source.feature_names_in_))
+        names = tuple(source.classes_) if all(isinstance(name, str) for name in source.classes_) else None
+        facts = request.facts.or_else(
+            Facts(outputs=outputs, classes=len(source.classes_), dtype=torch.float64, class_names=names)
+        )
         return facts.about(source).probed(lambda spec: FunctionVictim(function, spec))
 
 
@@ -37,3 +50,34 @@ def _function(estimator: Any) -> tuple[Callable[[np.ndarray], np.ndarray], Outpu
         return lambda x: np.asarray(estimator.predict_proba(x)), "probs"
     numbers = {name: number for number, name in enumerate(np.asarray(estimator.classes_).tolist())}
     return lambda x: np.array([numbers[name] for name in np.asarray(estimator.predict(x)).tolist()]), "labels"
+
+
+def framed(
+    function: Callable[[Any], np.ndarray], columns: Columns, names: list[str]
+) -> Callable[[np.ndarray], np.ndarray]:
+    """The function on rows of numbers, for a model that was fitted on a data frame: it gets one like that."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise missing_extra("pandas", "tables") from error
+    if set(names) != set(columns.names):
+        odd = next(name for name in (*columns.names, *names) if (name in names) != (name in columns.names))
+        raise UsageError(
+            f"expected the columns the model was fitted on, {', '.join(names[:12])}, got a difference at '{odd}'; "
+            "mend [columns], or name the target"
+        )
+
+    def call(x: np.ndarray) -> np.ndarray:
+        held = {column.name: _owners(x[:, place], column) for place, column in enumerate(columns)}
+        return function(pandas.DataFrame({name: held[name] for name in names}))
+
+    return call
+
+
+def _owners(values: np.ndarray, column: Column) -> Any:
+    """A column as its owner holds it: words, whole numbers or numbers."""
+    absent = np.isnan(values)
+    if column.words:
+        words = np.array([*column.levels, None], dtype=object)
+        return words[np.where(absent, len(column.levels), values).astype(int)]
+    return values if column.kind == "numeric" or bool(absent.any()) else values.astype(np.int64)

@@ -14,12 +14,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from leakmeter.box import Box
-from leakmeter.errors import UsageError, first_line
+from leakmeter.data.columns import Columns
+from leakmeter.errors import UsageError, all_at_once, first_line
 from leakmeter.files import check_announced
 from leakmeter.registry import did_you_mean
+from leakmeter.victims.declared import declared, dtype_of, shape_of
+from leakmeter.victims.preparation import Preparation, PreparedVictim, settle
+from leakmeter.victims.preparation_settings import PreparationSettings
 from leakmeter.victims.spec import OUTPUTS, Outputs, VictimSpec
 from leakmeter.victims.victim import Question, Victim
 
@@ -47,6 +51,15 @@ class Facts:
     outputs: str | None = None
     dtype: torch.dtype | None = None
     name: str | None = None
+    columns: Columns | None = None
+    class_names: tuple[str, ...] | None = None
+    model_shape: Sequence[Any] | None = None
+    """The shape that the model itself declares, a side that it leaves open as None."""
+    preparation: PreparationSettings | None = None
+    assumed: tuple[float, float] | None = None
+    """The range to take where nobody says one."""
+    note: str = ""
+    """What the report must say of what was assumed."""
 
     def or_else(self, other: Facts) -> Facts:
         """These facts, and those of `other` where nothing is known."""
@@ -57,33 +70,87 @@ class Facts:
     def about(self, source: object) -> Facts:
         """These facts, and what an object says of itself where nothing is known."""
         said = Facts(
-            input_shape=getattr(source, "input_shape", None) or _shape_of(source),
+            model_shape=getattr(source, "input_shape", None) or shape_of(source),
             low=getattr(source, "low", UNSAID),
             high=getattr(source, "high", UNSAID),
-            classes=_declared(source, "classes", int),
-            outputs=_declared(source, "outputs", str),
-            dtype=_dtype_of(source),
-            name=_declared(source, "name", str) or type(source).__name__,
+            classes=declared(source, "classes", int),
+            outputs=declared(source, "outputs", str),
+            dtype=dtype_of(source),
+            name=declared(source, "name", str) or type(source).__name__,
+            class_names=declared(source, "class_names", tuple),
         )
         return self.or_else(said)
 
     def probed(self, build: Build) -> Victim:
         """The victim, after four rows have shown what it returns."""
-        draft = self._draft()
-        answer = self._probe(build(draft), draft)
-        outputs: Any = self.outputs or _outputs_of(answer)
-        return build(replace(draft, classes=self._columns(answer, outputs), outputs=outputs))
+        facts = self._assuming()
+        all_at_once(facts._preparation, facts.check_range)
+        preparation = facts._preparation()
+        draft, build = facts._draft(preparation.raw), facts._prepared(build, preparation)
+        answer = facts._probe(build(draft), draft)
+        outputs: Any = facts.outputs or _outputs_of(answer)
+        return build(facts._named(replace(draft, classes=facts._columns(answer, outputs), outputs=outputs)))
 
     def trusted(self, build: Build) -> Victim:
         """Without a probe: a remote victim's answers are counted, and before there is a ledger none is asked for."""
+        facts = self._assuming()
+        all_at_once(facts._check_answers, facts._preparation, facts.check_range)
+        preparation = facts._preparation()
+        return facts._prepared(build, preparation)(facts._named(facts._draft(preparation.raw)))
+
+    def _assuming(self) -> Facts:
+        """With the assumed range where nobody said one, and a note that says so."""
+        unsaid = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
+        if self.assumed is None or not unsaid or self.columns is not None:
+            return self
+        bounds: dict[str, Any] = {
+            side: edge for side, edge in zip(_BOUNDS, self.assumed, strict=True) if side in unsaid
+        }
+        note = (
+            f"Nobody said what range of inputs the model takes: it was taken to be {self.assumed[0]:g} to "
+            f"{self.assumed[1]:g}, that of the test pictures; if that is wrong, so is this audit: set low and high."
+        )
+        return replace(self, **bounds, note=note)
+
+    def _check_answers(self) -> None:
         if self.outputs is None or self.classes is None:
             raise UsageError(
                 "the server does not say what its model returns; pass outputs ('logits', 'probs' or 'labels') and "
-                "classes, such as outputs='probs', classes=10"
+                "classes, such as outputs='probs', classes=10, on the command line --outputs probs --classes 10"
             )
-        return build(self._draft())
 
-    def _draft(self) -> VictimSpec:
+    def check_range(self) -> None:
+        """Asks for the range of inputs where nobody has said it."""
+        missing = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
+        if missing and self.columns is None and self.assumed is None:
+            raise UsageError(
+                f"the range of the inputs cannot be read off this victim; pass {' and '.join(missing)}, "
+                f"for example low=0.0, high=1.0 (None: unbounded), on the command line --low 0 --high 1"
+            )
+
+    def _preparation(self) -> Preparation:
+        settings = self.preparation or PreparationSettings()
+        return settle(self._shape(), self.model_shape, settings)
+
+    def _prepared(self, build: Build, preparation: Preparation) -> Build:
+        def prepared(spec: VictimSpec) -> Victim:
+            victim = build(preparation.model_spec(spec)) if preparation.needed else build(spec)
+            victim = PreparedVictim(spec, victim, preparation) if preparation.needed else victim
+            if self.note:
+                victim.notes = (*victim.notes, self.note)
+            return victim
+
+        return prepared
+
+    def _named(self, spec: VictimSpec) -> VictimSpec:
+        if self.class_names and len(self.class_names) != max(2, spec.classes):
+            raise UsageError(
+                f"expected a name for each of {max(2, spec.classes)} classes, got {len(self.class_names)}: "
+                f"{', '.join(self.class_names[:12])}"
+            )
+        return replace(spec, class_names=self.class_names or ())
+
+    def _draft(self, shape: tuple[int, ...]) -> VictimSpec:
         if self.outputs is not None and self.outputs not in OUTPUTS:
             raise UsageError(
                 f"expected outputs to be one of {', '.join(OUTPUTS)}, got '{self.outputs}'"
@@ -92,12 +159,23 @@ class Facts:
         if self.classes is not None and self.classes < 1:
             raise UsageError(f"expected classes to be at least 1, got {self.classes}")
         outputs: Any = self.outputs or "logits"
-        shape, dtype = self._shape(), self.dtype or torch.float32
+        dtype = self.dtype or torch.float32
+        if self.columns is not None and shape != (len(self.columns),):
+            raise UsageError(
+                f"expected as many columns as the model has inputs, {' x '.join(map(str, shape))}, got "
+                f"{len(self.columns)}: {', '.join(self.columns.names[:12])}; name the target, or leave columns out"
+            )
         check_announced(f"an input and an output of {self.name}", 8 * (math.prod(shape) + (self.classes or 0)))
-        return VictimSpec(str(self.name), shape, self._box(shape, dtype), self.classes or 2, outputs, dtype)
+        box = self._box(shape, dtype)
+        return VictimSpec(str(self.name), shape, box, self.classes or 2, outputs, dtype, self.columns)
 
-    def _shape(self) -> tuple[int, ...]:
+    def _shape(self) -> tuple[int, ...] | None:
+        """What the owner says; None: what the model declares is enough."""
+        if self.input_shape is None and self.columns is not None and self.model_shape is None:
+            return (len(self.columns),)
         if self.input_shape is None:
+            if self.model_shape is not None and all(isinstance(side, int) for side in self.model_shape):
+                return None
             raise UsageError(
                 "the shape of one input cannot be read off this victim; pass input_shape=(1, 28, 28), "
                 "on the command line --input-shape 1,28,28"
@@ -111,12 +189,9 @@ class Facts:
         return shape
 
     def _box(self, shape: tuple[int, ...], dtype: torch.dtype) -> Box:
-        missing = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
-        if missing:
-            raise UsageError(
-                f"the range of the inputs cannot be read off this victim; pass {' and '.join(missing)}, "
-                f"for example low=0.0, high=1.0 (None: unbounded), on the command line --low 0 --high 1"
-            )
+        if self.columns is not None:
+            return Box.around(torch.empty(0, dtype=dtype), self.columns.low, self.columns.high)
+        self.check_range()
         return Box.around(torch.empty(0, dtype=dtype), *(_edge(side, getattr(self, side), shape) for side in _BOUNDS))
 
     def _probe(self, victim: Victim, draft: VictimSpec) -> Tensor:
@@ -127,7 +202,7 @@ class Facts:
         except (Exception, SystemExit, GeneratorExit) as error:
             raise UsageError(
                 f"the victim raised {type(error).__name__} on a probe of shape {tuple(points.shape)}: "
-                f"{first_line(error)}; check input_shape"
+                f"{first_line(error)}; {_advice(error, draft.input_shape)}"
             ) from error
         if not isinstance(answer, Tensor) or answer.dim() not in (1, 2) or len(answer) != len(points):
             got = f"shape {tuple(answer.shape)}" if isinstance(answer, Tensor) else type(answer).__name__
@@ -145,21 +220,41 @@ class Facts:
             if answer.dim() != 1:
                 raise UsageError(f"expected one label a row, got outputs with {answer.shape[1]} columns")
             return self.classes
-        if answer.dim() == 1:
-            raise UsageError(f"expected {outputs} of shape (n, classes), got one number a row; pass outputs='labels'")
+        if answer.dim() == 1 or answer.shape[1] == 1:
+            return self._narrow(answer, outputs)
         if self.classes is not None and answer.shape[1] != self.classes:
             raise UsageError(f"expected {self.classes} classes, got outputs with {answer.shape[1]} columns")
-        if answer.shape[1] == 1 and (outputs == "probs" or (self.outputs is None and _in_unit(answer))):
-            raise UsageError(
-                "expected a column for each class, got one that may be a probability; return both, 1 - p and p, "
-                "or pass outputs='logits' if it is a score whose sign decides"
-            )
         if outputs == "probs" and not _is_distribution(answer):
             raise UsageError("expected probabilities that are positive and add up to 1; pass outputs='logits'")
         return answer.shape[1]
 
+    def _narrow(self, answer: Tensor, outputs: str) -> int:
+        """One number a row: the probability of the second of two classes, or a score whose sign decides."""
+        if self.classes is not None and self.classes > 2:
+            raise UsageError(f"expected {self.classes} classes, got outputs with one column")
+        if outputs == "probs":
+            if not _in_unit(answer):
+                raise UsageError("expected a probability from 0 to 1, got another number; pass outputs='logits'")
+            return 2
+        if answer.dim() == 1 and self.outputs is None:
+            raise UsageError(
+                "expected a model of classes, got one number a row that is no probability; pass outputs='labels', or "
+                "outputs='logits' if its sign decides; a regression model has no classes to copy, so cut its answers "
+                "into classes in a function"
+            )
+        return 1
+
 
 _BOUNDS = ("low", "high")
+
+
+def _advice(error: BaseException, shape: tuple[int, ...]) -> str:
+    """What to look at when a victim does not take the probe."""
+    if isinstance(error, KeyError | IndexError | AttributeError) or "column" in str(error).lower():
+        return "it is given a plain array: where it wants a data frame, name its columns ([columns], columns=)"
+    if len(shape) == 3:
+        return "check input_shape, which is channels, height, width, and pass layout='nhwc' if it takes channels last"
+    return "check input_shape"
 
 
 def _edge(side: str, bound: Any, shape: tuple[int, ...]) -> Tensor | None:
@@ -175,33 +270,12 @@ def _edge(side: str, bound: Any, shape: tuple[int, ...]) -> Tensor | None:
     return edge
 
 
-def _shape_of(source: object) -> tuple[int, ...] | None:
-    if isinstance(source, nn.Sequential) and len(source) and isinstance(source[0], nn.Linear):
-        return (source[0].in_features,)
-    if isinstance(source, nn.Linear):
-        return (source.in_features,)
-    features = getattr(source, "n_features_in_", None)
-    return None if features is None else (int(features),)
-
-
-def _dtype_of(source: object) -> torch.dtype | None:
-    declared = getattr(source, "dtype", None)
-    if isinstance(declared, torch.dtype):
-        return declared
-    first = next(source.parameters(), None) if isinstance(source, nn.Module) else None
-    return first.dtype if first is not None and first.dtype.is_floating_point else None
-
-
 def _outputs_of(answer: Tensor) -> Outputs:
     if answer.dim() == 1 and not answer.dtype.is_floating_point:
         return "labels"
+    if (answer.dim() == 1 or answer.shape[1] == 1) and _in_unit(answer):
+        return "probs"
     return "probs" if answer.dim() == 2 and answer.shape[1] > 1 and _is_distribution(answer) else "logits"
-
-
-def _declared(source: object, name: str, kind: type) -> Any:
-    """What the object says of itself, unless its attribute of that name is something else: `classes` may be names."""
-    value = getattr(source, name, None)
-    return value if isinstance(value, kind) else None
 
 
 def _in_unit(answer: Tensor) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ class FunctionVictim(Victim):
     def __init__(self, function: Callable[[np.ndarray], Any], spec: VictimSpec) -> None:
         super().__init__(spec)
         self._function = function
+        self.notes = tuple(getattr(function, "notes", ()))
 
     def compute(self, x: Tensor, question: Question) -> Tensor:  # noqa: ARG002
         """The numbers it returns."""
@@ -41,4 +43,10 @@ class FunctionKind(VictimKind):
 
     def open(self, source: Any, request: Request) -> Victim:
         """The function, probed."""
-        return request.facts.about(source).probed(lambda spec: FunctionVictim(source, spec))
+        return request.facts.about(source).probed(lambda spec: FunctionVictim(source, _named(source, spec)))
+
+
+def _named(function: object, spec: VictimSpec) -> VictimSpec:
+    """With the names that answers gave to the classes, where the owner gave none."""
+    names = getattr(function, "class_names", None)
+    return spec if spec.class_names or not names else replace(spec, class_names=names)

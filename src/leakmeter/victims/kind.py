@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
@@ -20,6 +21,25 @@ _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".bin", ".ckpt")
 
 
 @dataclass(frozen=True, eq=False)
+class Ends:
+    """Which output of a model with several is read, and what its other inputs hold."""
+
+    output: str | None = None
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Sides that the model leaves open, by name."""
+
+    def refuse_beyond(self, known: Sequence[str], source: object) -> None:
+        """Says so where something was given that this kind of source has no use for."""
+        for name in ("output", "inputs", "sizes"):
+            if getattr(self, name) and name not in known:
+                raise UsageError(f"expected {name} only for an .onnx file{_OR_SERVER[name]}, got it for {source}")
+
+
+_OR_SERVER = {"output": " or an http:// address", "inputs": "", "sizes": ""}
+
+
+@dataclass(frozen=True, eq=False)
 class Request:
     """What the caller of `load_victim` said besides the source."""
 
@@ -27,6 +47,7 @@ class Request:
     device: torch.device | str = "cpu"
     remote: RemoteSettings | None = None
     share: Share | None = None
+    ends: Ends = Ends()
 
 
 class VictimKind(ABC):
@@ -38,6 +59,8 @@ class VictimKind(ABC):
     """Whether it is named by a text or a path, as on the command line."""
     remote: ClassVar[bool] = False
     """Whether `remote=` settings are for it."""
+    ends: ClassVar[tuple[str, ...]] = ()
+    """Which of `output`, `inputs` and `sizes` it has a use for."""
 
     @abstractmethod
     def takes(self, source: object) -> bool:
@@ -80,10 +103,11 @@ def open_source(source: object, request: Request) -> Victim:
         raise _unknown(source, kinds)
     if request.remote is not None and not kind.remote:
         raise UsageError("expected remote settings only for an http:// address or a .toml description")
+    request.ends.refuse_beyond(kind.ends, source)
     opened = kind.open(source, request)
     if isinstance(opened, str | Path):
         raise UsageError(f"expected {source} to give a model, got the text '{opened}'")
-    return open_source(opened, request)
+    return open_source(opened, replace(request, ends=Ends()))
 
 
 def _unknown(source: object, kinds: list[VictimKind]) -> UsageError:

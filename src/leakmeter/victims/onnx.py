@@ -1,4 +1,4 @@
-"""An ONNX file run by onnxruntime (extra `[onnx]`)."""
+"""An ONNX file run by onnxruntime (extra `[onnx]`), as it was exported."""
 
 from __future__ import annotations
 
@@ -10,54 +10,131 @@ import torch
 
 from leakmeter.errors import UsageError, first_line, missing_extra
 from leakmeter.victims.kind import FileKind, Request
+from leakmeter.victims.onnx_batch import free_batch
 from leakmeter.victims.onnx_check import check_onnx
-
-_TYPES = {"tensor(float)": torch.float32, "tensor(double)": torch.float64}
+from leakmeter.victims.onnx_graph import Graph, read_graph, type_range
 
 
 class OnnxFunction:
-    """A session as a function on arrays, with the shape its file states."""
+    """A session as a function on arrays, with what its file states.
 
-    def __init__(self, session: Any) -> None:
-        self._session = session
-        inputs = session.get_inputs()
-        if len(inputs) != 1:
-            raise UsageError(f"expected an ONNX model of one input, got {len(inputs)}")
-        self._input = inputs[0].name
-        if inputs[0].type not in _TYPES:
-            raise UsageError(f"expected an ONNX model of float inputs, got {inputs[0].type}")
-        self.dtype = _TYPES[inputs[0].type]
-        if inputs[0].shape and isinstance(inputs[0].shape[0], int):
-            raise UsageError(
-                f"the ONNX model was exported for batches of {inputs[0].shape[0]} only; "
-                "export it with a dynamic first dimension (dynamic_axes)"
+    Attributes:
+        input_shape: the sides of one input, None for one that the file leaves open.
+        dtype: of raw inputs.
+        low: the lowest value, where the type of numbers says it.
+        high: the highest.
+        notes: how rows are asked, known after the first call.
+        class_names: where answers name the classes: in words, known after the first call.
+    """
+
+    def __init__(self, path: Path, session: Any, graph: Graph) -> None:
+        self._path, self._session, self._graph = path, session, graph
+        self._rows: int | None = None
+        self._free = self._tried = False
+        self.input_shape = tuple(side if isinstance(side, int) else None for side in graph.shape[1:]) or None
+        self.dtype = torch.float64 if graph.dtype == np.float64 else torch.float32
+        self.low, self.high = type_range(graph.dtype)
+        self.notes: tuple[str, ...] = ()
+        self.class_names: tuple[str, ...] | None = None
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """The outputs for a batch; the first decides whether rows can be asked together."""
+        if self._tried:
+            return self._run(x)
+        outputs = self._try(x)
+        self._tried = True
+        return outputs
+
+    def _run(self, x: np.ndarray) -> np.ndarray:
+        """Rows as many at a time as it takes; the last are filled up with repeats."""
+        size = self._rows or len(x)
+        parts = []
+        for start in range(0, len(x), size):
+            part = x[start : start + size]
+            full = np.concatenate([part, np.repeat(part[-1:], size - len(part), axis=0)]) if len(part) < size else part
+            parts.append(self._ask(full)[: len(part)])
+        return np.concatenate(parts)
+
+    def _ask(self, x: np.ndarray) -> np.ndarray:
+        answer = self._session.run([self._graph.output], self._graph.feeds(x, self._free))[0]
+        if isinstance(answer, list):
+            return self._columns(answer)
+        outputs = np.asarray(answer)
+        if outputs.dtype.kind not in "iufb":
+            raise TypeError(
+                f"expected its output '{self._graph.output}' to be numbers, got {outputs.dtype}; choose another output"
             )
-        sides = inputs[0].shape[1:]
-        self.input_shape = tuple(sides) if all(isinstance(side, int) for side in sides) else None
-        outputs = [output.name for output in session.get_outputs()]
-        # scikit-learn's converter puts labels first and probabilities second: the tensor of probabilities is wanted.
-        self._output = next((name for name in outputs if "prob" in name.lower()), outputs[0])
+        if outputs.ndim > 2 and outputs.size == len(outputs) * max(outputs.shape[1:]):
+            return outputs.reshape(len(outputs), -1)
+        return outputs.astype(np.float32) if outputs.dtype == np.float16 else outputs
 
-    def __call__(self, x: np.ndarray) -> Any:
-        """The outputs for a batch."""
-        return self._session.run([self._output], {self._input: x})[0]
+    def _columns(self, maps: list[Any]) -> np.ndarray:
+        """A sequence of maps from class to score, as scikit-learn's converter writes it."""
+        if not maps or not all(isinstance(each, dict) for each in maps):
+            raise TypeError(f"expected its output '{self._graph.output}' to hold a map a row; choose another output")
+        names = list(maps[0])
+        if all(isinstance(name, str) for name in names):
+            self.class_names = tuple(names)
+        return np.array([[each[name] for name in names] for each in maps])
+
+    def _try(self, x: np.ndarray) -> np.ndarray:
+        """Row by row, as surely works, and then together: an answer must not depend on the rows beside it."""
+        batch = self._graph.batch
+        self._rows = batch or 1
+        alone = self._run(x)
+        session, why = self._session, "a row's answer depends on the rows beside it"
+        try:
+            self._rows = None
+            if batch is not None:
+                self._session, self._free = _session(free_batch(self._path, batch)), True
+            if _agree(self._run(x), alone):
+                self._note("its batch dimension was made free, and it answers a few rows as the file does", batch)
+                return alone
+        except Exception as error:  # whatever the rewritten graph cannot do, the file itself still can
+            why = str(error) if isinstance(error, ValueError) else "its graph takes no other number of rows"
+        self._session, self._free, self._rows = session, False, batch or 1
+        self._note(f"rows are asked {self._rows} at a time, because {why}", batch)
+        return alone
+
+    def _note(self, what: str, batch: int | None) -> None:
+        if batch is not None:
+            self.notes = (f"The model was exported for batches of {batch}: {what}.",)
+        elif self._rows is not None:
+            self.notes = (f"{what[0].upper()}{what[1:]}.",)
 
 
 class OnnxKind(FileKind):
-    """Models of one float input."""
+    """Models of which one input is varied."""
 
     form = "an .onnx file"
     suffixes = (".onnx",)
+    ends = ("output", "inputs", "sizes")
 
-    def read(self, path: Path, request: Request) -> OnnxFunction:  # noqa: ARG002
+    def read(self, path: Path, request: Request) -> OnnxFunction:
         """A session on the CPU."""
         try:
-            import onnxruntime
-        except ImportError as error:
-            raise missing_extra("onnxruntime", "onnx") from error
-        check_onnx(path)
-        try:
-            session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+            check_onnx(path)
+            session = _session(str(path))
+        except UsageError:
+            raise
         except Exception as error:
             raise UsageError(f"{path} is not an ONNX model: {first_line(error)}") from error
-        return OnnxFunction(session)
+        return OnnxFunction(path, session, read_graph(session, request.facts, request.ends))
+
+
+def _session(model: str | bytes) -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise missing_extra("onnxruntime", "onnx") from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()  # cells run beside each other, a core each
+    options.log_severity_level = 4  # what goes wrong is raised as well
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def _agree(one: np.ndarray, other: np.ndarray) -> bool:
+    """But for rounding: sums are added up in another order."""
+    if one.shape != other.shape:
+        return False
+    return bool(np.allclose(one, other, rtol=1e-4, atol=1e-5 * max(1.0, float(np.abs(other).max(initial=0)))))

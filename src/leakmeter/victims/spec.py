@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.box import Box
+from leakmeter.data.columns import Columns
 from leakmeter.errors import UsageError
 
 Outputs = Literal["logits", "probs", "labels"]
@@ -28,6 +29,10 @@ class VictimSpec:
     """Columns of the output. One column is a single score, whose sign is the label."""
     outputs: Outputs
     dtype: torch.dtype = torch.float32
+    columns: Columns | None = None
+    """What each column of a table may hold; queries keep to it."""
+    class_names: tuple[str, ...] = ()
+    """What the classes are called, in their order; empty: they have only numbers."""
 
     @property
     def features(self) -> int:
@@ -50,11 +55,13 @@ class VictimSpec:
         return self.box.width
 
     def clamp(self, x: Tensor) -> Tensor:
-        """The nearest point of the box."""
-        return self.box.clamp(x)
+        """The nearest point of the box; in a table the nearest one the columns admit."""
+        return self.box.clamp(x) if self.columns is None else self.columns.snap(x)
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
-        """Uniform points of the box; standard normal ones where it is open."""
+        """Uniform points of the box or over what the columns hold; standard normal ones where it is open."""
+        if self.columns is not None:
+            return self.columns.uniform(n, generator, self.dtype)
         return self.box.sample((n, *self.input_shape), generator, self.dtype)
 
     def admit(self, x: Tensor | np.ndarray) -> Tensor:
@@ -67,11 +74,26 @@ class VictimSpec:
             _refuse_type(x.dtype)
         shape = ("n", *self.input_shape)
         if tuple(x.shape[1:]) != self.input_shape or x.dim() != len(shape):
-            hint = "; add the batch dimension with x[None]" if tuple(x.shape) == self.input_shape else ""
-            raise UsageError(f"expected queries of shape {_show(shape)}, got {_show(x.shape)}{hint}")
+            raise UsageError(f"expected queries of shape {_show(shape)}, got {_show(x.shape)}{self._hint(x.shape)}")
         if len(x) == 0:
             raise UsageError("expected at least one query, got none")
-        return self.box.admit(x.detach().to(self.dtype))
+        x = x.detach().to(self.dtype)
+        return self.box.admit(x) if self.columns is None else self.columns.admit(x)
+
+    def _hint(self, shape: torch.Size) -> str:
+        if tuple(shape) == self.input_shape:
+            return "; add the batch dimension with x[None]"
+        if len(shape) == 4 and (shape[3], shape[1], shape[2]) == self.input_shape:
+            return "; put channels first with permute(0, 3, 1, 2)"
+        return ""
+
+
+def both_classes(outputs: Tensor, spec: VictimSpec) -> Tensor:
+    """One probability a row as that of the second of two classes, one score a row as a column; others as they are."""
+    if spec.outputs == "labels" or outputs.numel() != len(outputs):
+        return outputs
+    column = outputs.reshape(-1, 1)
+    return torch.cat([1 - column, column], 1) if spec.outputs == "probs" and spec.classes == 2 else column
 
 
 def from_array(x: np.ndarray) -> Tensor:

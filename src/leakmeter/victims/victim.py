@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from leakmeter.errors import LeakmeterError, UsageError, VictimError, first_line
 from leakmeter.patience import PATIENCE, patient
-from leakmeter.victims.spec import VictimSpec
+from leakmeter.victims.spec import VictimSpec, both_classes
 
 Charge = Callable[[int], None]
 """Counts that many rows once more, or raises BudgetExhausted: then they must not be sent."""
@@ -54,6 +54,8 @@ class Victim:
     batch = 256
     authorized_by: str | None = None
     """Who allowed the audit of a victim that is not on this machine."""
+    notes: tuple[str, ...] = ()
+    """What the report must say of how it is asked."""
 
     patience: float = PATIENCE
     """Seconds that it may take for one answer, where it computes in this process."""
@@ -65,9 +67,9 @@ class Victim:
         """The model's own outputs; a failure is told as the victim's."""
         try:
             if self.remote:  # it has limits of its own
-                return self.compute(x, question)
+                return both_classes(self.compute(x, question), self.spec)
             with patient(self.patience, f"the victim {self.spec.name}"):
-                return self.compute(x, question)
+                return both_classes(self.compute(x, question), self.spec)
         except (LeakmeterError, KeyboardInterrupt):
             raise
         except BaseException as error:  # a model that ends the process must not end the audit, let alone with 0
@@ -76,7 +78,7 @@ class Victim:
             ) from error
 
     def compute(self, x: Tensor, question: Question) -> Tensor:
-        """Outputs for inputs already checked against the spec."""
+        """Outputs for inputs already checked against the spec; one probability a row stands for two classes."""
         raise NotImplementedError
 
     @property

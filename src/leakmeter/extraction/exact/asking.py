@@ -52,6 +52,8 @@ class Asker:
         self.d = self.spec.features
         self.explained = self.view.explained == "gradient"
         self.eps = float(torch.finfo(self.spec.dtype).eps)
+        self.rounds = 0
+        """Batches of questions asked."""
         self.steepest = 0.0
         """The largest gradient seen: what the rounding error of gradients is relative to."""
         self.bias_error = 0.0
@@ -76,6 +78,7 @@ class Asker:
 
     def ask(self, x: Tensor) -> Pieces:
         """One query a row, at the points `rounded` gives."""
+        self.rounds += 1
         shaped = self.rounded(x).to(self.spec.dtype).reshape(-1, *self.spec.input_shape)
         return self.read(self.oracle.query(shaped))
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from leakmeter.errors import BudgetExhausted, NotApplicable, UsageError
 from leakmeter.extraction.base import Attack, AttackJob
 from leakmeter.extraction.exact.asking import Asker, Pieces
-from leakmeter.extraction.exact.copy import hand_over, signed_copy
+from leakmeter.extraction.exact.copy import hand_over, hand_over_deep, signed_copy
+from leakmeter.extraction.exact.deep import DeepSearch
 from leakmeter.extraction.exact.line import Line
 from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.paper import PaperFailure, SearchRange, recover_s, recover_z
@@ -20,6 +21,8 @@ from leakmeter.extraction.exact.paper_values import check_step, estimate_gradien
 from leakmeter.extraction.exact.reconstruct import Findings as Search
 from leakmeter.extraction.exact.reconstruct import reconstruct
 from leakmeter.extraction.exact.secant import GradientLine
+from leakmeter.extraction.exact.survey import Surveyor, gradient_survey
+from leakmeter.extraction.exact.value_survey import value_survey
 from leakmeter.extraction.exact.values import ValueLine
 from leakmeter.extraction.findings import Findings, class_counts, class_entropy
 from leakmeter.oracle.answer import Answer
@@ -32,6 +35,11 @@ AskGradient = Callable[[Asker, Tensor], Tensor]
 """The gradient at one point, [d] -> [d]."""
 _PATIENCE = {"open": 20, "saturating": 200, "box": 500}
 """Almost every unit lies on the way to any far point in open space; less so where probabilities set limits or a box."""
+
+
+_DEEP_PATIENCE = 200
+"""Units of deeper layers may switch at few points of the space only."""
+_DEEP_LINES = 24
 
 
 class _Counting(Asker):
@@ -83,7 +91,9 @@ class _Reconstruction(Attack):
                 f"{spec.classes} outputs and {'a box' if spec.width is not None else 'no box'}; use method='secant'"
             )
 
-    def _secant(self, oracle: Oracle, job: AttackJob, line: type[Line]) -> tuple[nn.Module, Findings]:
+    def _secant(
+        self, oracle: Oracle, job: AttackJob, line: type[Line], surveyor: Surveyor
+    ) -> tuple[nn.Module, Findings]:
         asker = _Counting(oracle)
         space = "box" if not asker.unbounded else "open" if oracle.view.kind == "logits" else "saturating"
         patience = _PATIENCE[space] if self.patience is None else self.patience
@@ -96,10 +106,30 @@ class _Reconstruction(Attack):
                 max_lines=self.max_lines,
                 watch=lambda network: _observe(network, asker, oracle, job),
             )
+            if found.deep:
+                return self._deep(oracle, job, asker, found, surveyor)
         job.notes["search"] = {"rounds": found.rounds, "lines": found.lines, "quiet_points": found.quiet}
         copy = hand_over(found.network, asker.contrasts).to(job.device)
+        if job.curve and job.curve[-1].queries == oracle.ledger.spent():
+            job.curve.pop()  # a stop at the very end
         job.observe(copy, oracle.ledger.spent())
         return copy, _findings(asker, found.network.units, _missing(found, patience))
+
+    def _deep(
+        self, oracle: Oracle, job: AttackJob, asker: _Counting, found: Search, surveyor: Surveyor
+    ) -> tuple[nn.Module, Findings]:
+        """Goes on with the layers above, from the lines that showed them."""
+        patience = _DEEP_PATIENCE if self.patience is None else self.patience
+        search = DeepSearch(asker, surveyor, stream(job.seed, "exact", "deep"))
+        search.take([way.survey() for way in found.ways if isinstance(way, GradientLine)])
+        known = search.run(patience, min(self.max_lines, _DEEP_LINES))
+        progress = search.progress
+        layers = [] if known is None else [layer.units for layer in known.stack.layers]
+        job.notes["search"] = {"rounds": asker.rounds, "lines": progress.lines, "quiet_points": progress.quiet}
+        job.notes["layers"] = layers
+        copy = hand_over(found.network, asker.contrasts) if known is None else hand_over_deep(known, asker.contrasts)
+        job.observe(copy.to(job.device), oracle.ledger.spent())
+        return copy, _findings(asker, sum(layers), search.missing())
 
     def _search(self, delta: float) -> SearchRange:
         assert self.h is not None  # `check` has seen to it
@@ -118,7 +148,7 @@ class _Reconstruction(Attack):
 
 
 class Exact(_Reconstruction):
-    """Recovers a network of one hidden ReLU layer from values and gradients."""
+    """Recovers a network of fully connected ReLU layers, any number of any width, from values and gradients."""
 
     reads_explanations: ClassVar[bool] = True
 
@@ -131,17 +161,17 @@ class Exact(_Reconstruction):
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """The copy, and whether anything was left to explain."""
         if self.method == "secant":
-            return self._secant(oracle, job, GradientLine)
+            return self._secant(oracle, job, GradientLine, gradient_survey)
         return self._paper(oracle, job, self._search(self.delta), _gradient, same=_eps(oracle) ** 0.6)
 
 
 class ExactValues(_Reconstruction):
-    """Recovers a network of one hidden ReLU layer from values alone."""
+    """Recovers a network of fully connected ReLU layers from values alone."""
 
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """The copy, and whether anything was left to explain."""
         if self.method == "secant":
-            return self._secant(oracle, job, ValueLine)
+            return self._secant(oracle, job, ValueLine, value_survey)
         # Theorem 4 leaves half of delta to the search and half to the estimates
         search = self._search(self.delta / 2)
         step = step_size(search, self.delta)
@@ -171,7 +201,7 @@ def _values(asker: Asker, x: Tensor) -> Tensor:
 def _missing(found: Search, patience: int) -> str | None:
     """What a search that did not end by itself leaves open."""
     if found.crowded:
-        return "a line bends more often than can be kept track of: the victim is not a network of one hidden ReLU layer"
+        return "a line bends more often than can be kept track of: the victim is no fully connected ReLU network"
     if found.exhausted:
         return f"the budget ended with {found.network.units} units found; what lies beyond them was not asked"
     if found.quiet < patience:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.extraction.exact.network import OneHidden
+from leakmeter.extraction.exact.output import Known
 
 
 class Copy(nn.Module):
@@ -25,6 +26,41 @@ class Copy(nn.Module):
         if self.skip is not None:
             outputs = outputs + self.skip(flat)
         return outputs.to(x.dtype)
+
+
+class DeepCopy(nn.Module):
+    """Linear layers with ReLUs between, in float64; units named by `passing` (one mask a layer) have none."""
+
+    def __init__(self, hidden: list[nn.Linear], passing: list[Tensor], output: nn.Linear) -> None:
+        super().__init__()
+        self.layers, self.output = nn.ModuleList(hidden), output
+        for i, mask in enumerate(passing):
+            self.register_buffer(f"passing{i}", mask.clone())
+
+    @property
+    def hidden(self) -> nn.Linear:
+        """The first layer."""
+        first = self.layers[0]
+        assert isinstance(first, nn.Linear)
+        return first
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The victim's logits (under a probability view up to one number a row), in the precision of `x`."""
+        y = x.flatten(1).to(self.output.weight)
+        for i, layer in enumerate(self.layers):
+            z = layer(y)
+            y = torch.where(self.get_buffer(f"passing{i}"), z, torch.relu(z))
+        outputs: Tensor = self.output(y)
+        return outputs.to(x.dtype)
+
+
+def hand_over_deep(known: Known, contrasts: Tensor) -> Copy | DeepCopy:
+    """Layers as a module, its outputs turned back from contrasts [K, C] into C classes."""
+    output = _linear(contrasts.T @ known.weight, contrasts.T @ known.bias)
+    if not known.stack.layers:
+        return Copy(None, output, None)
+    hidden = [_linear(layer.weight, layer.bias) for layer in known.stack.layers]
+    return DeepCopy(hidden, [layer.linear for layer in known.stack.layers], output)
 
 
 def hand_over(network: OneHidden, contrasts: Tensor) -> Copy:

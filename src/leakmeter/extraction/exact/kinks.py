@@ -41,7 +41,12 @@ class Trace:
 
     def join(self, other: Trace) -> Trace:
         """The points of both."""
-        return Trace(*(torch.cat([getattr(self, field.name), getattr(other, field.name)]) for field in fields(self)))
+        return Trace.all([self, other])
+
+    @staticmethod
+    def all(traces: list[Trace]) -> Trace:
+        """The points of all."""
+        return Trace(*(torch.cat([getattr(trace, field.name) for trace in traces]) for field in fields(Trace)))
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,12 @@ class Bends:
     """By how much the gradient changes, [m, C, k]."""
     merged: Tensor
     """Which may be several in one: too close for the arithmetic, or no question was left; [m]."""
+    error: Tensor
+    """How far off the positions may be, [m]."""
+    noise: Tensor
+    """How far off the jumps may be, [m]."""
+    cells: Trace
+    """Every point asked."""
     rounds: int
 
 
@@ -188,7 +199,8 @@ class _Chart:
         left, right = self.trace.t[gaps], self.trace.t[gaps + 1]
         meet = torch.nan_to_num(self._meeting(gaps)[0]).clamp(left, right)
         jump = self.trace.g[gaps + 1] - self.trace.g[gaps]
-        return Bends(meet, jump, self.state[gaps] != _Gap.KINK, rounds)
+        merged = self.state[gaps] != _Gap.KINK
+        return Bends(meet, jump, merged, self._error(gaps), self._g_noise(gaps), self.trace, rounds)
 
     def _error(self, gaps: Tensor) -> Tensor:
         """How far off the point may be where the pieces beside a gap are predicted to meet."""

@@ -28,6 +28,8 @@ class Line(ABC):
         self.length = 1.0 if asker.spec.width is not None else reach(asker.spec, exact=asker.explained)
         self.along = (far - start) / self.length
         self.far = start.new_tensor([self.length, -self.length])[: len(answer.usable)]
+        self.again = 0
+        """Bends that turned out to lie on known units' hyperplanes: their weights were not the same everywhere."""
         # every known unit is known up to rounding only, and their errors add up like a random walk
         self.noise: float = asker.eps * (_SLACK + 2 * network.units**0.5)
 
@@ -74,7 +76,8 @@ class Line(ABC):
         normals, weights, rows = factor(jumps * away[:, None, None], away[:, None] * self.along, jump_noise)
         points = self.at(t[rows])
         bias_noise = jump_noise * (1 + self._scale(points))
-        self.network.add(normals, (points * normals).sum(1), weights, jump_noise=jump_noise, bias_noise=bias_noise)
+        offsets = (points * normals).sum(1)
+        self.again += self.network.add(normals, offsets, weights, jump_noise=jump_noise, bias_noise=bias_noise)
         if len(bias_noise):
             self.asker.bias_error = max(self.asker.bias_error, float(bias_noise.max()))
 

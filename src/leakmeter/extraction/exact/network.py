@@ -46,11 +46,12 @@ class OneHidden(nn.Module):
         gradients = torch.stack([(on * row) @ self.normals for row in self.weights], dim=1)
         return self(x), gradients + self.skip
 
-    def add(self, normals: Tensor, offsets: Tensor, weights: Tensor, *, jump_noise: float, bias_noise: Tensor) -> None:
+    def add(self, normals: Tensor, offsets: Tensor, weights: Tensor, *, jump_noise: float, bias_noise: Tensor) -> int:
         """Adds units; one on a known unit's hyperplane, as far as can be told, changes that unit's weights instead.
 
         Units without weight left are dropped: that is how a bend disappears which was taken for one unit and turns
         out to be two. `jump_noise` is how far off weight times normal may be, `bias_noise` [n] weight times offset.
+        Returns how many of the units were known.
         """
         twin, known = self._twins(normals, offsets, weights, jump_noise, bias_noise)
         self.weights = self.weights.index_add(1, twin[known], weights[:, known])
@@ -59,6 +60,7 @@ class OneHidden(nn.Module):
         self.weights = torch.cat([self.weights, weights[:, ~known]], dim=1)
         kept = self.weights.norm(dim=0) > jump_noise
         self.normals, self.offsets, self.weights = self.normals[kept], self.offsets[kept], self.weights[:, kept]
+        return int(known.sum())
 
     def _twins(
         self, normals: Tensor, offsets: Tensor, weights: Tensor, jump_noise: float, bias_noise: Tensor

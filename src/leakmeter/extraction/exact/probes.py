@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from leakmeter.extraction.exact.stack import Stack
 from leakmeter.victims.spec import VictimSpec
 
 
@@ -38,6 +39,47 @@ def reach(spec: VictimSpec, *, exact: bool) -> float:
     Less far (90 and 7) where gradients are made from values and not exact: their errors grow with the distance.
     """
     return float(torch.finfo(spec.dtype).eps ** (-1 / 3 if exact else -1 / 8))
+
+
+def fresh_points(stack: Stack, spec: VictimSpec, n: int, generator: torch.Generator, far: float) -> Tensor:
+    """Points to check a copy at, [n, d]: all over a box; near, less near and up to `far` in open space.
+
+    At every second one few units of the first layer are on: that switches units above which are otherwise always on,
+    or never.
+    """
+    if spec.width is not None:
+        points = _scattered(spec, n, generator)
+    else:
+        scale = 10.0 ** torch.randint(0, 3, (n, 1), generator=generator, dtype=torch.float64)
+        points = scale.clamp(max=far) * torch.randn(n, spec.features, generator=generator, dtype=torch.float64)
+    if stack.layers:
+        first = stack.layers[0]
+        share = torch.rand(n, 1, generator=generator, dtype=torch.float64) ** 3
+        draw = torch.rand(n, len(first.bias), generator=generator, dtype=torch.float64)
+        size = torch.addmm(first.bias, points, first.weight.T).abs()
+        target = torch.where(draw < share, size, -size)
+        sparse = points + (target - torch.addmm(first.bias, points, first.weight.T)) @ torch.linalg.pinv(first.weight).T
+        points = torch.where(torch.arange(n)[:, None] % 2 == 0, points, sparse)
+    return spec.clamp(points.reshape(-1, *spec.input_shape)).flatten(1)
+
+
+def switching_points(stack: Stack, starts: Tensor, spec: VictimSpec, steps: int = 30) -> Tensor:
+    """Points where units that were never seen to switch are far to one side, and to the other, if there are any.
+
+    Such a unit is known as a linear function only. Walking down its slope leads to where it would switch.
+    """
+    found = []
+    linear = stack.layers[-1].linear.nonzero()[:, 0].tolist() if stack.layers else []
+    for unit in linear:
+        for side in (1.0, -1.0):
+            x = starts[:4].clone()
+            for step in range(steps):
+                slope = stack.slopes(x, torch.eye(x.shape[1], dtype=x.dtype))[1][:, unit]
+                length = starts[:4].norm(dim=1, keepdim=True) * 2.0 ** (step / 10) / steps
+                x = x + side * length * slope / slope.norm(dim=1, keepdim=True).clamp(min=1e-300)
+                x = spec.clamp(x.reshape(-1, *spec.input_shape)).flatten(1)
+            found.append(x)
+    return torch.cat(found) if found else starts[:0]
 
 
 def _scattered(spec: VictimSpec, n: int, generator: torch.Generator) -> Tensor:

@@ -8,7 +8,7 @@ units of earlier lines cost nothing on later ones, and a bend taken for one unit
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ from leakmeter.seeds import stream
 Watch = Callable[[OneHidden], None]
 _CANDIDATES = 8
 _HALVINGS = 24
+_AGAIN = 2, 0.1
+"""So many units, and such a share of those known, may bend otherwise than before: a bend taken for one that was two."""
 
 
 @dataclass
@@ -42,7 +44,11 @@ class Findings:
     halvings: int = 0
     """How often the way to far points had to be halved lately for probabilities to be readable there."""
     crowded: bool = False
-    """A line had more bends than a network of one hidden layer can be expected to have."""
+    """A line had more bends than can be kept track of."""
+    deep: bool = False
+    """Units bend differently on different lines: there are layers above them."""
+    ways: list[Line] = field(default_factory=list)
+    """The lines searched until that was seen."""
 
 
 def reconstruct(
@@ -56,7 +62,7 @@ def reconstruct(
     start, answer = _begin(asker, generator)
     found = Findings(line.first_piece(asker, start, answer))
     watch(found.network)
-    while found.quiet < patience and found.lines < max_lines:
+    while found.quiet < patience and found.lines < max_lines and not found.deep:
         # few at first: what the first lines teach explains most later points
         batch = asker.room(min(max(2, 10 * found.quiet), patience - found.quiet))
         if batch == 0:
@@ -69,6 +75,8 @@ def reconstruct(
         try:
             for i in range(0, batch, step):
                 _visit(asker, line, found, start, points[i : i + step], answer[i : i + step], found.halvings)
+                if found.deep:
+                    break
         except CrowdedError:
             found.crowded = True
             break
@@ -106,11 +114,14 @@ def _visit(
             return
         found.quiet = 0
         found.lines += 1
+        known = found.network.units
         try:
             found.rounds += way.explore()
         except SaturatedError:
             answer = answer.spoiled()
         else:
+            found.ways = [*found.ways[-1:], way]
+            found.deep = way.again > max(_AGAIN[0], _AGAIN[1] * known)
             return
     for point, one in zip(points, answer.rows(), strict=True):
         if bool(one.usable):

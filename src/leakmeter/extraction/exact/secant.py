@@ -9,6 +9,7 @@ from leakmeter.extraction.exact.asking import Asker, Pieces
 from leakmeter.extraction.exact.kinks import Trace, search
 from leakmeter.extraction.exact.line import Line
 from leakmeter.extraction.exact.network import OneHidden
+from leakmeter.extraction.exact.survey import Survey, gradient_survey, trace
 
 
 class GradientLine(Line):
@@ -29,8 +30,9 @@ class GradientLine(Line):
 
     def explore(self) -> int:
         """Every bend is a unit, every jump its weights."""
+        self.asked = [self._raw(self.far, self.answer)]
         bends = search(
-            lambda t: self._trace(t, self.ask(t)),
+            self._search,
             self.with_start(self._trace(self.far, self.answer)),
             self.along,
             resolution=8 * self.asker.eps,
@@ -40,6 +42,23 @@ class GradientLine(Line):
         )
         self.learn(bends.t, bends.jump)
         return bends.rounds
+
+    def survey(self) -> Survey:
+        """The line as it is, nothing subtracted; gaps that were believed are searched, nothing is asked twice."""
+        known = self.asked[0]
+        for more in self.asked[1:]:
+            known = known.join(more)
+        known = known[torch.argsort(known.t)]
+        ends = (float(known.t[0]), float(known.t[-1]))
+        return gradient_survey(self.asker, self.start, self.along, ends, False, known)
+
+    def _search(self, t: Tensor) -> Trace:
+        answer = self.ask(t)
+        self.asked.append(self._raw(t, answer))
+        return self._trace(t, answer)
+
+    def _raw(self, t: Tensor, answer: Pieces) -> Trace:
+        return trace(self.asker, t, self.at(t), answer)
 
     def _trace(self, t: Tensor, answer: Pieces) -> Trace:
         """The answers less the copy's, moved from the rounded points the victim saw onto the line."""

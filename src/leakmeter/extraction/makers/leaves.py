@@ -25,7 +25,7 @@ def paint_leaves(picture: Tensor, count: int, shape: Shape, generator: torch.Gen
     basis = linear_basis(shape, generator.device)
     n = len(picture)
     for _ in range(count):
-        mask = _leaf(n, basis, generator).reshape(n, *shape[1:])
+        mask = leaf_mask(n, basis, generator).reshape(n, *shape[1:])
         mask *= chance(generator, 0.65, n, 1, 1)
         strength = uniform(generator, n, 1, 1, 1, high=0.3)
         texture = smooth_field(generator, n, 1, shape, 8).mul_(strength).add_(1)
@@ -34,7 +34,7 @@ def paint_leaves(picture: Tensor, count: int, shape: Shape, generator: torch.Gen
     return picture
 
 
-def _leaf(n: int, basis: Tensor, generator: torch.Generator) -> Tensor:
+def leaf_mask(n: int, basis: Tensor, generator: torch.Generator) -> Tensor:
     """A mask of one random box or ellipse an image: both are a norm of two linear fields."""
     centre = uniform(generator, n, 2, low=-1)
     angle = uniform(generator, n, high=math.pi)

@@ -31,9 +31,11 @@ def certified_chart(curve: Certified) -> Chart:
         for radius, accuracy in curve.points
     ]
     columns = ("Radius", Numeric("Certified accuracy"), Numeric("Inputs"), Numeric("Alpha"))
-    told = f"{curve.label}: " + "; ".join(f"{percent(accuracy)} at {radius:.3g}" for radius, accuracy in curve.points)
+    description = f"{curve.label}: " + "; ".join(
+        f"{percent(accuracy)} at {radius:.3g}" for radius, accuracy in curve.points
+    )
     title = f"Certified accuracy by radius, {curve.label}"
-    return Chart(title, told, partial(_draw, curve), Table(title, columns, rows))
+    return Chart(title, description, partial(_draw, curve), Table(title, columns, rows))
 
 
 def _draw(curve: Certified, axes: Any) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leakmeter.evaluation.intervals import wilson
+from leakmeter.evaluation.intervals import exact
 from leakmeter.evaluation.score import ClassScore
 from leakmeter.report.blocks import Entry, Numeric, Row, Section, Table
-from leakmeter.report.surfaces import surfaces
+from leakmeter.report.surfaces import best_copy, surfaces
 from leakmeter.report.words import class_name, count, percent, span
 from leakmeter.results import AuditResult
 from leakmeter.verdict import arm_label
@@ -21,11 +21,11 @@ def section(result: AuditResult, _: Path) -> Section | None:
     bare = [surface.best for surface in surfaces(result) if surface.defense == "none" and surface.best]
     if not bare:
         return None
-    best = max(bare, key=lambda arm: arm.fidelity)
+    best = max(bare, key=best_copy)
     runs = [
-        cell.by_class
+        cell.class_scores
         for cell in result.cells
-        if cell.by_class and (arm_label(cell), cell.view, cell.defense) == (best.label, best.view, best.defense)
+        if cell.class_scores and (arm_label(cell), cell.view, cell.defense) == (best.label, best.view, best.defense)
     ]
     pooled = [
         ClassScore(n=sum(s.n for s in scores), same=sum(s.same for s in scores)) for scores in zip(*runs, strict=True)
@@ -34,16 +34,17 @@ def section(result: AuditResult, _: Path) -> Section | None:
     if not measured:
         return None
     shown = measured if len(measured) <= _MOST else measured[: _MOST // 2] + measured[-_MOST // 2 :]
-    rows = [_row(class_name(result.victim, k), share, pooled[k]) for share, k in shown]
+    rows = [_row(class_name(result.victim, k), share, pooled[k].n // len(runs)) for share, k in shown]
     lead = (
-        f"How often the best copy ({best.label}, seeing {best.view}) agrees where the model names each class, all "
-        "seeds together. A class that is copied poorly is where the copy gives itself away."
+        f"How often the copies of the strongest attack ({best.label}, seeing {best.view}) agree where the model names "
+        "each class, all seeds together. A class that is copied poorly is where the copy gives itself away."
     )
     left = "" if len(shown) == len(measured) else f": the most and the least copied of {count(len(measured))}"
     table = Table(f"Agreement by class{left}", ("Class", Numeric("Inputs"), Numeric("Fidelity")), rows)
     return Section("classes", "Class by class", lead, [table])
 
 
-def _row(name: str, share: float, score: ClassScore) -> Row:
-    interval = wilson(score.same, score.n)
-    return Row(name, count(score.n), Entry(percent(share), span(interval.low, interval.high), share=share))
+def _row(name: str, share: float, inputs: int) -> Row:
+    """All seeds are measured on the same inputs, so that more seeds make the share no surer."""
+    interval = exact(share * inputs, inputs)
+    return Row(name, count(inputs), Entry(percent(share), span(interval.low, interval.high), share=share))

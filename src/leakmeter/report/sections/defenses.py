@@ -12,9 +12,9 @@ from leakmeter.evaluation.utility import Utility
 from leakmeter.report.blocks import Chart, Numeric, Row, Section, Table
 from leakmeter.report.charts import MOST, End, label, name_ends, share_axis, styles
 from leakmeter.report.notes import noted
-from leakmeter.report.surfaces import surfaces
+from leakmeter.report.surfaces import best_copy, surfaces
 from leakmeter.report.words import percent
-from leakmeter.results import Arm, AuditResult
+from leakmeter.results import AuditResult
 
 _COSTS = {"accuracy_loss": "accuracy lost by honest users", "distortion": "probability moved for honest users"}
 
@@ -25,10 +25,10 @@ class DefenseEffect:
 
     defense: str
     view: str
-    best: Arm
-    """The attacker that did best against it."""
     attack: str
-    """What it is called, and what it throws away."""
+    """The attacker who made the best copy, and what it throws away."""
+    fidelity: float
+    """Of that copy."""
     gain: float | None
     """How much lower the best copy is than with no defense under the same view."""
     accuracy_loss: float | None
@@ -50,7 +50,7 @@ def section(result: AuditResult, _: Path) -> Section | None:
             each.defense,
             each.view,
             each.attack,
-            *map(percent, (each.best.fidelity, each.gain, each.accuracy_loss, each.distortion)),
+            *map(percent, (each.fidelity, each.gain, each.accuracy_loss, each.distortion)),
         )
         for each in effects
     ]
@@ -71,14 +71,14 @@ def defense_effects(result: AuditResult) -> list[DefenseEffect]:
     for surface in found:
         best, before = surface.best, bare.get(surface.view)
         if best is not None:
-            gain = None if before is None else before.fidelity - best.fidelity
+            gain = None if before is None else best_copy(before) - best_copy(best)
             paid = utilities.get((surface.view, surface.defense), Utility())
             effects.append(
                 DefenseEffect(
                     surface.defense,
                     surface.view,
-                    best,
                     surface.named(best),
+                    best_copy(best),
                     gain,
                     paid.accuracy_loss,
                     paid.distortion,
@@ -100,7 +100,7 @@ def _charts(effects: Sequence[DefenseEffect]) -> list[Chart]:
 
 def defense_chart(view: str, cost: str, points: Sequence[tuple[float, DefenseEffect]]) -> Chart:
     """Best copy under one view against what honest users lose: `accuracy_loss` or `distortion`."""
-    told = "; ".join(f"{each.defense}: {percent(each.best.fidelity)} at {percent(lost)}" for lost, each in points)
+    told = "; ".join(f"{each.defense}: {percent(each.fidelity)} at {percent(lost)}" for lost, each in points)
     return Chart(f"Showing {view}: the best copy against {_COSTS[cost]}", told, partial(_draw, cost, points))
 
 
@@ -109,8 +109,8 @@ def _draw(cost: str, points: Sequence[tuple[float, DefenseEffect]], axes: Any) -
 
     ends = []
     for (lost, each), (color, marker) in zip(points[:MOST], styles(), strict=False):
-        axes.plot(lost, each.best.fidelity, marker, color=color, markersize=7, clip_on=False)
-        ends.append(End(each.best.fidelity, label(each.defense), color, marker, lost))
+        axes.plot(lost, each.fidelity, marker, color=color, markersize=7, clip_on=False)
+        ends.append(End(each.fidelity, label(each.defense), color, marker, lost))
     axes.set_xlim(min(0.0, *(lost for lost, _ in points)), 1.15 * max(lost for lost, _ in points) or 0.01)
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=None))

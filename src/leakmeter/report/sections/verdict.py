@@ -81,8 +81,8 @@ def _warnings(result: AuditResult) -> list[Block]:
         for check in failed
     ]
     if unfinished:
-        told = f"{unfinished} of {len(result.cells)} runs did not finish or did not apply. "
-        blocks.append(Callout("unsure", told, Link("Which, and why", "spending")))
+        about = f"{unfinished} of {len(result.cells)} runs did not finish or did not apply. "
+        blocks.append(Callout("unsure", about, Link("Which, and why", "spending")))
     return blocks
 
 

@@ -12,16 +12,16 @@ from leakmeter.report.blocks import Block, Mono, Paragraph, Part, Section, Steps
 from leakmeter.report.sections.defenses import defense_effects
 from leakmeter.report.sections.detection import arm_detections, fired_words
 from leakmeter.report.sections.rate_limits import monthly, per_day
-from leakmeter.report.surfaces import Surface, surfaces
+from leakmeter.report.surfaces import Surface, best_copy, surely_below, surfaces
 from leakmeter.report.words import count, days, percent, span
-from leakmeter.results import Arm, AuditResult, CellResult
+from leakmeter.results import AuditResult, CellResult
 from leakmeter.verdict.arms import FIDELITIES
 from leakmeter.verdict.policy import rule
 from leakmeter.verdict.sentences import GOOD
 
 _LEAD = (
-    "What lowers the leak, by how much, and what it costs honest users. Every figure was measured in this audit; a "
-    "change is advised only where the intervals with and without it do not meet."
+    "What lowers the leak, by how much, and what it costs honest users, as measured in this audit. A change is advised "
+    "only where the best copy made with it surely agrees less than the best without it; other tries may do better."
 )
 _AGAIN: Sequence[Part] = (
     Strong("Audit again"),
@@ -36,7 +36,7 @@ _LEVELS = (GOOD, *sorted(set(FIDELITIES) - {GOOD}))
 def section(result: AuditResult, _: Path) -> Section:
     """Always shown, second: the verdict says what is, this what follows."""
     bare = [surface for surface in surfaces(result) if surface.defense == "none" and surface.best]
-    worst = max(bare, key=_best_fidelity, default=None)
+    worst = max(bare, key=_best, default=None)
     steps = [*_mend(result), *_exact(result)]
     blocks = _worth(result, bare)
     if bare or _exact_cells(result):
@@ -49,8 +49,8 @@ def section(result: AuditResult, _: Path) -> Section:
     return Section("what-to-do", "What to do now", _LEAD, [Steps(steps), *blocks], summary=True)
 
 
-def _best_fidelity(surface: Surface) -> float:
-    return 0.0 if surface.best is None else surface.best.fidelity
+def _best(surface: Surface) -> float:
+    return 0.0 if surface.best is None else best_copy(surface.best)
 
 
 def _mend(result: AuditResult) -> Iterator[Sequence[Part]]:
@@ -69,10 +69,11 @@ class _Copy(NamedTuple):
 
     what: str
     queries: int
+    """With so many it was made."""
+    fewest: int
+    """With fewer it surely was not."""
     by: str
     view: str
-    bound: bool = False
-    """Whether fewer queries may do."""
 
 
 def _exact(result: AuditResult) -> Iterator[Sequence[Part]]:
@@ -92,15 +93,14 @@ def _limit(result: AuditResult, bare: Sequence[Surface]) -> Iterator[Sequence[Pa
         most = max(arm.queries for surface in bare for arm in surface.attackers)
         least = min(FIDELITIES)
         yield keep, f" No attack made a copy of even {least:.0%} within {count(most)} queries, so no other follows."
-    elif monthly(copy.queries) >= now:
-        yield keep, f" At {count(now)} queries a day {copy.what} takes {days(copy.queries / now)}."
+    elif monthly(copy.fewest) >= now:
+        yield keep, f" At {count(now)} queries a day {copy.what} takes {days(copy.fewest / now)} or more."
     else:
         assumed = "" if result.plan.get("queries_per_day") else ", which stands in because the plan names no limit"
-        fewer = " That is the fewest it may take; the next point measured was that good already." if copy.bound else ""
         yield (
-            Strong(f"Allow one client at most {count(monthly(copy.queries))} queries a day."),
-            f" The cheapest such copy, {copy.what} ({copy.by}, seeing {copy.view}), then takes a month instead of "
-            f"{days(copy.queries / now)} at {count(now)} a day{assumed}.{fewer} Honest clients who ask more have to "
+            Strong(f"Allow one client at most {count(monthly(copy.fewest))} queries a day."),
+            f" Then {copy.what} ({copy.by}, seeing {copy.view}) takes a month or more, instead of "
+            f"{days(copy.queries / now)} at most at {count(now)} a day{assumed}. Honest clients who ask more have to "
             "wait; an attacker with many accounts does not.",
         )
 
@@ -109,13 +109,14 @@ def _cheapest(result: AuditResult, bare: Sequence[Surface]) -> _Copy | None:
     """The model itself, else the cheapest copy of the fidelity that matters most among those reached."""
     exact = min(_exact_cells(result), key=_asked, default=None)
     if exact is not None:
-        return _Copy("the model itself", _asked(exact), exact.attack, exact.view)
+        return _Copy("the model itself", _asked(exact), _asked(exact), exact.attack, exact.view)
     for fidelity in _LEVELS:
         found = [each for each in (surface.cheapest(fidelity) for surface in bare) if each is not None]
         if found:
             cost, arm = min(found, key=lambda each: each[0].cheapest or 0)
-            fewest = cost.made_low if cost.tries else cost.cheapest or 1
-            return _Copy(f"a {fidelity:.0%} copy", fewest, arm.label, arm.view, fewest < (cost.cheapest or 1))
+            made = cost.cheapest or 1
+            what = f"{'an' if fidelity == 0.8 else 'a'} {fidelity:.0%} copy"
+            return _Copy(what, made, cost.made_low if cost.tries else made, arm.label, arm.view)
     return None
 
 
@@ -137,17 +138,14 @@ def _sorted_out(result: AuditResult, worst: Surface, bare: Sequence[Surface]) ->
         for each in defense_effects(result)
         if each.view == worst.view and each.defense != "none"
     ]
-    options.sort(key=lambda option: _best_fidelity(option[0]))
+    options.sort(key=lambda option: _best(option[0]))
     useful: list[Sequence[Part]] = []
     useless = []
     for surface, (what, cost) in options:
-        if worst.best is None or surface.best is None:
-            continue
-        if surface.best.fidelity_interval.high < worst.best.fidelity_interval.low:
-            useful.append((Strong(what), f" {_fall(worst.best, surface.best)}{_policy(result, surface)} {cost}"))
+        if surely_below(surface, worst):
+            useful.append((Strong(what), f" {_fall(worst, surface)}{_policy(result, surface)} {cost}"))
         else:
-            ends = span(surface.best.fidelity_interval.low, surface.best.fidelity_interval.high)
-            useless.append(f"{surface.name} ({percent(surface.best.fidelity)}, {ends})")
+            useless.append(f"{surface.name}, {_reached(surface)}")
     return useful, useless
 
 
@@ -160,14 +158,20 @@ def _defend(defense: str, loss: float | None, distortion: float | None) -> tuple
     paid = [f"{percent(loss)} accuracy"] * (loss is not None)
     paid += [f"{percent(distortion)} of probability moved"] * (distortion is not None)
     cost = f"Honest users pay {' and '.join(paid)}." if paid else "What honest users pay was not measured."
-    unaware = " Measured against attackers who do not know of it: try /adaptive." if "/adaptive" not in defense else ""
-    return f"Put {defense} before the model.", cost + unaware
+    known = (
+        "" if "/adaptive" in defense else f" Attackers did not know of it: {defense}/adaptive measures those who do."
+    )
+    return f"Put {defense} before the model.", cost + known
 
 
-def _fall(before: Arm, after: Arm) -> str:
-    ends = span(after.fidelity_interval.low, after.fidelity_interval.high)
-    by, start = (before.fidelity - after.fidelity) * 100, percent(before.fidelity)
-    return f"The best copy falls by {by:.1f} points, from {start} to {percent(after.fidelity)} ({ends})."
+def _fall(before: Surface, after: Surface) -> str:
+    by, start = (_best(before) - _best(after)) * 100, percent(_best(before))
+    return f"The best copy falls by {by:.1f} points, from {start} to {_reached(after)}."
+
+
+def _reached(surface: Surface) -> str:
+    ends = "" if surface.reach is None else f" ({span(surface.reach.low, surface.reach.high)})"
+    return f"{percent(_best(surface))}{ends}"
 
 
 def _policy(result: AuditResult, surface: Surface) -> str:

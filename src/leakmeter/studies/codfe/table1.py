@@ -36,7 +36,7 @@ def paper() -> dict[str, float]:
         dataset, attack, *numbers = line.split()
         names = [
             f"{dataset}/{view}/{arm}/{goal}/{attack}"
-            for goal in ("untargeted", "targeted")
+            for goal in ("untargeted", "second class")
             for view in ("probs", "labels")
             for arm in ("dast", "codfe")
         ]

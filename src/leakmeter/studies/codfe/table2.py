@@ -19,7 +19,7 @@ _RATES = {
 PAPER = {
     f"mnist/{view}/real/{goal}/{attack}": rates[2 * i + j] / 100
     for attack, rates in _RATES.items()
-    for i, goal in enumerate(("untargeted", "targeted"))
+    for i, goal in enumerate(("untargeted", "second class"))
     for j, view in enumerate(VIEWS)
 }
 

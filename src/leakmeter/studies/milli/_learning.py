@@ -16,7 +16,7 @@ import torch
 from leakmeter.extraction.base import extract
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
-from leakmeter.studies.milli._table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, Claim, Measured, draw
+from leakmeter.studies.milli._table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, SMOOTHGRAD_1000, Claim, Measured, draw
 from leakmeter.studies.milli._victims import Split, paper_victim, shared_out
 from leakmeter.studies.options import StudyOptions
 from leakmeter.training.loop import Recipe
@@ -24,18 +24,27 @@ from leakmeter.training.loop import Recipe
 QUERIES = (1, 10, 100, 1_000, 10_000)
 SIGMA = 0.1
 """SmoothGrad's noise: a third of the standard deviation of MNIST's pixels (0.31 where black is 0 and white is 1)."""
-VIEWS = {GRADIENTS: "logits+gradient", SMOOTHGRAD: f"logits+smoothgrad:10,{SIGMA}", MEMBERSHIP: "probs"}
+SPREAD = 0.31
+VIEWS = {
+    GRADIENTS: "logits+gradient",
+    SMOOTHGRAD: f"logits+smoothgrad:10,{SIGMA}",
+    SMOOTHGRAD_1000: f"logits+smoothgrad:10,{1000 * SPREAD:g}",
+    MEMBERSHIP: "probs",
+}
+"""Appendix D takes noise of 1000 times the spread of MNIST's images: gradients from far outside the data."""
 DATA, GAUSSIAN = "data", "gaussian"
 GPU_ONLY = dict.fromkeys(VIEWS, 0)
 _QUICK = 100  # queries of a rehearsal
 _CONVOLUTIONAL = {
     GRADIENTS: Recipe(steps=1000, batch=16, lr=5e-3, schedule="cyclic"),
     SMOOTHGRAD: Recipe(steps=1000, batch=16, lr=5e-3, schedule="cyclic"),
+    SMOOTHGRAD_1000: Recipe(steps=1000, batch=16, lr=5e-3, schedule="cyclic"),
     MEMBERSHIP: Recipe(steps=1500, batch=64, lr=2e-3, schedule="cyclic"),
 }
 _DENSE = {
     GRADIENTS: Recipe(steps=3000, batch=16, lr=5e-3, schedule="cyclic"),
     SMOOTHGRAD: Recipe(steps=3000, batch=16, lr=5e-3, schedule="cyclic"),
+    SMOOTHGRAD_1000: Recipe(steps=3000, batch=16, lr=5e-3, schedule="cyclic"),
     MEMBERSHIP: Recipe(steps=3000, batch=200, lr=2e-3, schedule="cyclic"),
 }
 RECIPES = {"linear": _DENSE, "mlp": _DENSE}

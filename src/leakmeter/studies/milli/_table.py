@@ -15,6 +15,7 @@ from leakmeter.evaluation.crossing import Curve
 from leakmeter.evaluation.intervals import mean_interval
 
 MEMBERSHIP, GRADIENTS, SMOOTHGRAD = "membership", "membership + gradient", "membership + SmoothGrad"
+SMOOTHGRAD_1000 = "membership + SmoothGrad at 1000 σ_D"
 Measure = Callable[["Measured"], str]
 
 

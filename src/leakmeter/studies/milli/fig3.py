@@ -5,15 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from leakmeter.studies.milli._learning import GPU_ONLY, Panel, Study
-from leakmeter.studies.milli._table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, Claim, accuracy_at, times_fewer, worth
+from leakmeter.studies.milli._table import (
+    GRADIENTS,
+    MEMBERSHIP,
+    SMOOTHGRAD,
+    SMOOTHGRAD_1000,
+    Claim,
+    accuracy_at,
+    times_fewer,
+    worth,
+)
 from leakmeter.studies.options import StudyOptions
 
-_CONV_STUDENT = {MEMBERSHIP: 100, GRADIENTS: 10, SMOOTHGRAD: 0}
+_CONV_STUDENT = {MEMBERSHIP: 100, GRADIENTS: 10, SMOOTHGRAD: 0, SMOOTHGRAD_1000: 0}
 PANELS = [
-    Panel("mnist", "linear", "mlp", most={GRADIENTS: 1_000, SMOOTHGRAD: 0}),
-    Panel("mnist", "mlp", "linear", most={GRADIENTS: 1_000, SMOOTHGRAD: 0}),
+    Panel("mnist", "linear", "mlp", most={GRADIENTS: 1_000, SMOOTHGRAD: 0, SMOOTHGRAD_1000: 0}),
+    Panel("mnist", "mlp", "linear", most={GRADIENTS: 1_000, SMOOTHGRAD: 0, SMOOTHGRAD_1000: 0}),
     Panel("mnist", "mlp", "milli-conv", most=_CONV_STUDENT),
-    Panel("mnist", "milli-conv", "mlp", most={GRADIENTS: 1_000, SMOOTHGRAD: 0}),
+    Panel("mnist", "milli-conv", "mlp", most={GRADIENTS: 1_000, SMOOTHGRAD: 0, SMOOTHGRAD_1000: 0}),
     Panel("cifar10", "vgg11", "resnet18", most=GPU_ONLY),
     Panel("cifar10", "resnet18", "vgg11", most=GPU_ONLY),
 ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from leakmeter.studies.milli._learning import GAUSSIAN, GPU_ONLY, Panel, Study
-from leakmeter.studies.milli._table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, Claim, accuracy_at, worth
+from leakmeter.studies.milli._table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, SMOOTHGRAD_1000, Claim, accuracy_at, worth
 from leakmeter.studies.options import StudyOptions
 
-_RAW = {GRADIENTS: 1_000, SMOOTHGRAD: 0}
+_RAW = {GRADIENTS: 1_000, SMOOTHGRAD: 0, SMOOTHGRAD_1000: 0}
 PANELS = [
     Panel("mnist", "linear", "linear", GAUSSIAN, _RAW),
     Panel("mnist", "mlp", "mlp", GAUSSIAN, _RAW),

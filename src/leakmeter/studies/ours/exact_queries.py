@@ -40,11 +40,13 @@ def random_network(
     return net
 
 
-def run_exact(net: nn.Module, view: str, *, seed: int, name: str = "exact", **options: Any) -> dict[str, Any]:
+def run_exact(
+    net: nn.Module, view: str, *, seed: int, name: str = "exact", budget: int | None = None, **options: Any
+) -> dict[str, Any]:
     """One reconstruction in open space: what it cost and how exact it is, or how it failed."""
     features = next(module.in_features for module in net.modules() if isinstance(module, nn.Linear))
     victim = load_victim(net, input_shape=(features,), low=None, high=None, outputs="logits")
-    oracle = Oracle(victim, view)
+    oracle = Oracle(victim, view, budget)
     try:
         copy = extract(name, oracle, seed=seed, **options)
     except Inconclusive as failure:

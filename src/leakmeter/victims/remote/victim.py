@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,6 +49,7 @@ class RemoteKind(VictimKind):
 
     form = "an http:// address"
     text = remote = True
+    ends = ("output",)
 
     def takes(self, source: object) -> bool:
         """Whether it is an address or the description of one."""
@@ -64,9 +66,9 @@ class RemoteKind(VictimKind):
             client = Client(wire.url, settings, description.headers, pace)
         else:
             client = Client(text, settings, pace=pace)
-            wire = open_model(text, client, settings.output)
+            wire = open_model(text, client, request.ends.output or settings.output)
         connections = settings.concurrency if share is None else share.connections
-        facts = request.facts.or_else(wire.facts)
+        facts = replace(request.facts.or_else(wire.facts), model_shape=wire.facts.input_shape)
         return facts.trusted(lambda spec: RemoteVictim(spec, client, wire, settings, connections))
 
 
@@ -139,6 +141,8 @@ def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[A
     labels = spec.outputs == "labels"
     wanted = (rows,) if labels else (rows, spec.classes)
     narrow = outputs.shape in ((rows,), (rows, 1))
+    if narrow and spec.outputs == "probs" and spec.classes == 2:  # the probability of the second class
+        outputs = np.stack([1 - outputs.reshape(rows), outputs.reshape(rows)], 1)
     if outputs.shape != wanted and not (narrow and (labels or spec.classes == 1)):
         raise BadAnswer(f"its answer had the shape {outputs.shape} instead of {wanted}")
     outputs = outputs.reshape(wanted)

@@ -1,0 +1,212 @@
+"""Copies of models of tables: Adult, COMPAS and German Credit, no data, against the best of the usual students.
+
+    LEAKMETER_DATA=... python bench/tables.py [--budget 10000] [--seeds 0 1 2] [--only trees forest ensembles labels]
+
+Writes results/bench/tables.json after every row and leaves out rows that are there already, so that it can be stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import subprocess
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+import leakmeter as lm
+from leakmeter.data.columns import Column, Columns
+from leakmeter.evaluation.score import predict
+from leakmeter.extraction.base import AttackJob
+from leakmeter.extraction.students import STUDENTS, Lesson
+from leakmeter.seeds import derive, stream
+from leakmeter.victims.victim import Victim
+
+FILES = {
+    "german": "German-Credit.csv",
+    "compas": "COMPAS-ProPublica_processedMACE.csv",
+    "adult": "Adult_processedMACE.csv",
+}
+KEPT = Path("results/bench/tables.json")
+
+
+class Table:
+    """A file whose second line gives the kind of every column, parted into train and test rows by a seed."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        with (Path(os.environ["LEAKMETER_DATA"]) / "tabular" / FILES[name]).open() as file:
+            header, kinds, _, *rows = list(csv.reader(file))
+        columns = [_codes([row[place] for row in rows]) for place in range(len(header))]
+        x, y = np.stack(columns[:-1], 1), columns[-1].astype(int)
+        self.columns = Columns([_column(header[j], kinds[j], x[:, j]) for j in range(len(header) - 1)])
+        order = torch.randperm(len(x), generator=stream(seed, "bench", "rows")).numpy()
+        test, train = order[: len(x) // 5], order[len(x) // 5 :]
+        self.train, self.test = (x[train], y[train]), torch.from_numpy(x[test]).float()
+
+
+def _codes(values: list[str]) -> np.ndarray:
+    try:
+        return np.array([float(value) for value in values])
+    except ValueError:
+        levels = sorted(set(values))
+        return np.array([float(levels.index(value)) for value in values])
+
+
+def _column(name: str, kind: str, values: np.ndarray) -> Column:
+    if kind in "BC":
+        return Column(name=name, kind="categorical", levels=tuple(int(value) for value in np.unique(values)))
+    return Column(name=name, kind="integer", low=values.min(), high=values.max())
+
+
+def model(kind: str, seed: int) -> Any:
+    if kind == "xgboost":
+        import xgboost
+
+        return xgboost.XGBClassifier(n_estimators=100, max_depth=6, n_jobs=1, random_state=seed)
+    if kind == "lightgbm":
+        import lightgbm
+
+        return lightgbm.LGBMClassifier(n_estimators=100, max_depth=6, n_jobs=1, random_state=seed, verbose=-1)
+    if kind.startswith("tree"):
+        return DecisionTreeClassifier(max_depth=5, min_samples_leaf=int(kind[4:] or 1), random_state=seed)
+    return RandomForestClassifier(3 if kind == "forest3" else 100, random_state=seed)
+
+
+def victim(table: Table, kind: str, seed: int) -> Victim:
+    return lm.load_victim(model(kind, seed).fit(*table.train), columns=table.columns)
+
+
+class Judge:
+    """What the victim says to the test rows and to points of the box."""
+
+    def __init__(self, table: Table, target: Victim, points: int) -> None:
+        box = target.spec.sample(points, stream(7, "bench", "box"))
+        self.x = {"test": table.test, "box": box.float()}
+        owner = lm.Oracle(target)
+        self.labels = {name: owner.judge(x).labels for name, x in self.x.items()}
+
+    def fidelity(self, copy: torch.nn.Module) -> dict[str, float]:
+        """How often a copy names the same class, on each of them."""
+        return {
+            name: float((predict(copy, x).argmax(1) == self.labels[name]).double().mean()) for name, x in self.x.items()
+        }
+
+
+def exact(dataset: str, kind: str, seed: int, method: str) -> dict[str, Any]:
+    table = Table(dataset, seed)
+    target = victim(table, kind, seed)
+    oracle = lm.Oracle(target, view="probs", budget=20_000)
+    found = lm.extract("exact-tree", oracle, seed=seed, method=method)
+    return {
+        "queries": oracle.ledger.spent(),
+        "queries_before_checks": found.notes["exact-tree"].get("queries_before_checks"),
+        "units": found.findings.units,
+        "says_complete": found.findings.complete,
+        "certificate_exact": bool(found.findings.certificate and found.findings.certificate.exact),
+        **Judge(table, target, 100_000).fidelity(found.substitute),
+    }
+
+
+def ensemble(dataset: str, kind: str, seed: int, view: str, budget: int, how: str) -> dict[str, Any]:
+    table = Table(dataset, seed)
+    target = victim(table, kind, seed)
+    oracle, start = lm.Oracle(target, view=view, budget=budget), time.perf_counter()
+    if how in ("tabular", "tabular blind", "tabular with rows"):
+        options: dict[str, Any] = {"adaptive": how != "tabular blind"}
+        if how == "tabular with rows":
+            options["pool"] = torch.from_numpy(table.train[0]).float()
+        found = lm.extract("tabular", oracle, seed=seed, **options)
+        copy, chosen = found.substitute, next(t.name for t in found.findings.tried if t.chosen)
+    else:
+        chosen, source = how.split(" on ")
+        copy = student(table, target, oracle, chosen, source, seed, budget)
+    seconds = time.perf_counter() - start
+    judged = Judge(table, target, 20_000).fidelity(copy)
+    return {"queries": oracle.ledger.spent(), "chosen": chosen, "seconds": round(seconds, 1), **judged}
+
+
+def student(
+    table: Table, target: Victim, oracle: lm.Oracle, name: str, source: str, seed: int, budget: int
+) -> torch.nn.Module:
+    """One of the usual students, on uniform rows or on rows of the training data."""
+    draws = stream(seed, "bench", source)
+    x = target.spec.sample(budget, draws).float()
+    if source == "data":
+        rows = torch.from_numpy(table.train[0]).float()
+        x = rows[torch.randperm(len(rows), generator=draws)[:budget]]
+    reading: Any = "labels" if oracle.view.kind == "labels" else "logits"
+    job = AttackJob(seed, torch.device("cpu"))
+    answer = oracle.query(x)
+    lesson = Lesson(x, answer, reading, "none", target.spec, job, derive(seed, "bench", name), name, 6.0)
+    return STUDENTS[name].fit(lesson)
+
+
+HOWS = (
+    "tabular",
+    *(f"{student} on {source}" for source in ("uniform", "data") for student in ("boosted", "bagged", "dense")),
+)
+
+
+def rows(options: argparse.Namespace) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    if "trees" in options.only:
+        made += [
+            {"part": "tree", "dataset": "german", "victim": kind, "seed": seed, "how": method}
+            for kind in ("tree", "tree5")
+            for seed in range(10)
+            for method in ("parts", "paper")
+        ]
+    if "forest" in options.only:
+        made += [
+            {"part": "tree", "dataset": "compas", "victim": "forest3", "seed": seed, "how": "parts"}
+            for seed in range(10, 15)
+        ]
+    for part, view, hows in (
+        ("ensembles", "probs", (*HOWS, "tabular blind", "tabular with rows")),
+        ("labels", "labels", ("tabular",)),
+    ):
+        if part in options.only:
+            made += [
+                {"part": part, "dataset": d, "victim": v, "seed": s, "view": view, "budget": options.budget, "how": how}
+                for s in options.seeds
+                for d in ("german", "adult", "compas")
+                for v in ("xgboost", "lightgbm", "forest")
+                for how in hows
+            ]
+    return made
+
+
+def run(row: dict[str, Any]) -> dict[str, Any]:
+    if row["part"] == "tree":
+        return exact(row["dataset"], row["victim"], row["seed"], row["how"])
+    return ensemble(row["dataset"], row["victim"], row["seed"], row["view"], row["budget"], row["how"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--budget", type=int, default=10_000)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--only", nargs="+", default=["trees", "forest", "ensembles", "labels"])
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", message="X does not have valid feature names")
+    kept = json.loads(KEPT.read_text())["rows"] if KEPT.is_file() else []
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
+    for row in rows(options):
+        if any(row.items() <= old.items() for old in kept):
+            continue
+        kept.append(row | run(row) | {"commit": commit.stdout.strip()})
+        print(json.dumps(kept[-1]), flush=True)
+        KEPT.write_text(json.dumps({"command": "python bench/tables.py", "rows": kept}, indent=0) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+"""The attacker who chooses: sources, students, readings and augmentations, by its own answers and nothing else.
+
+1. **Ask.** Every source of queries is tried a little; the rest comes from those whose answers tell most
+   (`sources/asking.py`). Where answers are coarse, in rounds: the best student so far picks what it finds hardest.
+2. **Choose.** A share of the answers is held out. Students learn the others, and the one that agrees most often with
+   the held-out labels wins; then ways to read an answer, then augmentations. Whatever a view shows, one way to read it
+   is its label alone: whoever sees more, or sees what a defense spoiled, can do as well as who sees less.
+3. **Copy.** The winner learns all answers; where these are coarse, two of it do and the copy is their mean.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from leakmeter.errors import Inconclusive, UsageError
+from leakmeter.evaluation.score import predict
+from leakmeter.extraction.base import Attack, AttackJob
+from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
+from leakmeter.extraction.pool import real_inputs
+from leakmeter.extraction.sources import usual_sources
+from leakmeter.extraction.sources.asking import Asker
+from leakmeter.extraction.sources.tables import table_of
+from leakmeter.extraction.students import STUDENTS, Lesson, usual_students
+from leakmeter.extraction.students.augment import Augmentation, augmentations
+from leakmeter.extraction.students.mean import Mean
+from leakmeter.extraction.students.reading import Reading, readings
+from leakmeter.extraction.tabular import Tabular
+from leakmeter.oracle.answer import Answer, to_labels
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.oracle.view import View
+from leakmeter.seeds import derive, stream
+from leakmeter.victims.spec import VictimSpec
+
+
+class Auto(Attack):
+    """Tries, compares on answers held out, and copies with what came out best."""
+
+    single_score: ClassVar[bool] = True
+
+    pool: str | Tensor | None = None
+    """Public data to ask beside what code draws: a dataset's name or path (its train split), or a tensor."""
+    data_dir: Path | None = None
+    sources: tuple[str, ...] | None = None
+    """Where other queries come from; None: all that need no data."""
+    students: tuple[str, ...] | None = None
+    """What to try as the copy; None: all that suit the input."""
+    effort: float = Field(default=1.0, gt=0)
+    """Scales the time spent on learning; 1: some seconds for 64 features, some minutes for a colour picture."""
+    held_out: float = Field(default=0.15, gt=0, lt=0.5)
+    """The share of the answers that decides."""
+    rounds: int = Field(default=4, ge=1)
+    """Rounds in which queries are asked where answers are coarse: each but the first is chosen by a student."""
+
+    def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
+        """At each stop a fresh copy from everything asked up to there."""
+        if not job.stops:
+            raise UsageError("the attack 'auto' needs an end; give the oracle a budget")
+        if _is_table(oracle.spec):
+            return self._tabular().run(oracle, job)
+        return _Thief(self, oracle, job).play()
+
+    def _tabular(self) -> Tabular:
+        """Tables have questions and students of their own, chosen in the same way."""
+        students = {} if self.students is None else {"students": self.students}
+        return Tabular(pool=self.pool, effort=self.effort, **students)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to make a copy."""
+
+    student: str
+    reading: Reading
+    augmentation: Augmentation
+
+    def __str__(self) -> str:
+        return f"{self.student}, {self.reading}" + ("" if self.augmentation == "none" else f", {self.augmentation}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """How often candidates that learned the other answers agreed, in the mean, with those held out."""
+
+    candidates: tuple[Candidate, ...]
+    held_out: float
+    model: nn.Module
+
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.candidates))
+
+
+class _Thief:
+    """The attack at work."""
+
+    def __init__(self, attack: Auto, oracle: Oracle, job: AttackJob) -> None:
+        self.attack, self.oracle, self.job, self.spec = attack, oracle, job, oracle.spec
+        names = attack.sources or usual_sources(oracle.spec)
+        pool = None if attack.pool is None else _pool(attack, oracle.spec)
+        self.asker = Asker(oracle, names, pool, stream(job.seed, "auto"))
+        self.ranking: list[_Trial] = []
+        self.searched = 0
+        """How many answers there were when all candidates were last compared."""
+        self.tried: dict[str, float] = {}
+
+    def play(self) -> tuple[nn.Module, Findings]:
+        copy: nn.Module | None = None
+        self._announce()
+        for stop in self.job.stops:
+            self._ask(stop)
+            best = self._best(f"{stop}")
+            copy = self._copy(best, f"{stop}")
+            self.job.observe(copy, len(self.asker.x))
+            if self.asker.exhausted:
+                break
+        assert copy is not None
+        return copy, self._findings()
+
+    def _ask(self, stop: int) -> None:
+        """Up to `stop` queries: at the very first a few of every source, then by what they showed."""
+        asker, sources = self.asker, len(self.asker.names)
+        if not len(asker.x):
+            asker.explore(min(max(_FEW * sources, round(_EXPLORED * stop)), math.ceil(stop / 2)))
+        start, rounds = len(asker.x), 2 if _exact(asker.answer.view) else self.attack.rounds
+        for turn in range(rounds):
+            goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
+            best = None if turn == 0 or len(asker.x) < _LEAST else self._best(f"{stop}-{turn}")
+            asker.exploit(goal, None if best is None or not self._coarse(best) else best.model)
+
+    def _coarse(self, best: _Trial) -> bool:
+        """Whether answers say little more than a label: by what they show, or by what proved best to read of them."""
+        return best.candidates[0].reading == "labels" or not _exact(self.asker.answer.view)
+
+    def _best(self, name: str) -> _Trial:
+        """The candidate to use: all are compared anew when answers have multiplied, in between the two best of then."""
+        x, rows = self.asker.x, self.asker.plausible()
+        if len(x) < _LEAST:
+            return self._simplest()
+        rows = rows[torch.randperm(len(rows), generator=stream(self.job.seed, "held out", name))]
+        held = rows[: max(1, round(self.attack.held_out * len(x)))]
+        learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
+        part = _Part(x, self.asker.answer, learned, held)
+        if len(x) < _MULTIPLIED * self.searched:
+            again = [trial for trial in self.ranking if len(trial.candidates) == 1][:_AGAIN]
+            trials = [self._try(trial.candidates[0], part, name) for trial in again]
+        else:
+            trials, self.searched = self._search(part, name), len(x)
+        self.ranking = ranked([*trials, *self._both(trials, part)])
+        self.tried |= {str(trial): trial.held_out for trial in self.ranking}
+        return self.ranking[0]
+
+    def _simplest(self) -> _Trial:
+        """What to use where there are too few answers to hold some out."""
+        way, change = readings(self.asker.answer.view, self.spec.classes)[0], augmentations(self.spec)[0]
+        student = (self.attack.students or usual_students(self.spec))[0]
+        return _Trial((Candidate(student, way, change),), 0.0, Mean([]))
+
+    def _search(self, part: _Part, name: str) -> list[_Trial]:
+        """Students first, then for the best of them the other ways to read answers, then the other augmentations."""
+        ways, changes = readings(self.asker.answer.view, self.spec.classes), augmentations(self.spec)
+        names = self.attack.students or usual_students(self.spec)
+        trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in names]
+        best = ranked(trials)[0].candidates[0]
+        trials += [self._try(replace(best, reading=way), part, name) for way in ways[1:]]
+        best = ranked(trials)[0].candidates[0]
+        return trials + [self._try(replace(best, augmentation=change), part, name) for change in changes[1:]]
+
+    def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
+        x, answer = part.x[part.learned], rows_of(part.answer, part.learned)
+        seconds = max(self._seconds(len(x)) / _TRIALS, _SHORTEST * self.attack.effort)
+        try:
+            model = self._fit(candidate, x, answer, f"{name}-trial", seconds)
+        except Inconclusive:  # it diverged
+            return _Trial((candidate,), 0.0, Mean([]))
+        return _Trial((candidate,), part.agreement(model), model)
+
+    def _both(self, trials: list[_Trial], part: _Part) -> list[_Trial]:
+        """The mean of the two best that are different students: it costs no time to look at."""
+        first, *others = ranked(trials)
+        second = next((t for t in others if t.candidates[0].student != first.candidates[0].student), None)
+        if second is None or second.held_out == 0:
+            return []
+        model = Mean([first.model, second.model]).eval()
+        return [_Trial((*first.candidates, *second.candidates), part.agreement(model), model)]
+
+    def _copy(self, best: _Trial, name: str) -> nn.Module:
+        """The winner, from all answers; where these are coarse, the mean of two of it, which is steadier."""
+        x, answer, members = self.asker.x, self.asker.answer, [*best.candidates]
+        if len(members) == 1 and self._coarse(best) and members[0].student != "linear":
+            members *= 2
+        seconds = self._seconds(len(x)) / len(members)
+        learned = [self._fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
+        return learned[0] if len(members) == 1 else Mean(learned)
+
+    def _fit(self, candidate: Candidate, x: Tensor, answer: Answer, name: str, seconds: float) -> nn.Module:
+        name = f"{name}-{candidate.student}-{candidate.reading}-{candidate.augmentation}"
+        seed = derive(self.job.seed, "auto", name)
+        lesson = Lesson(x, answer, candidate.reading, candidate.augmentation, self.spec, self.job, seed, name, seconds)
+        return STUDENTS[candidate.student].fit(lesson)
+
+    def _seconds(self, n: int) -> float:
+        """What a copy from `n` answers is worth: more for larger inputs and for more answers."""
+        size, known = min(max(0.08 * self.spec.features, 20), 260), min(max(n / 5000, 0.25), 10)
+        return self.attack.effort * size * math.sqrt(known)
+
+    def _announce(self) -> None:
+        """Says before the first query about how long the learning will take."""
+        trials = len(self.attack.students or usual_students(self.spec)) + 3
+        seconds = sum(self._seconds(stop) * (1 + trials / _TRIALS) for stop in self.job.stops)
+        self.job.notes["expected_seconds"] = round(seconds)
+        self.job.progress.say(f"auto: about {max(1, round(seconds / 60))} min of learning on one core")
+
+    def _findings(self) -> Findings:
+        """What was tried and asked, for the report."""
+        asker = self.asker
+        told = asker.information()
+        self.job.notes["sources"] = {
+            name: {"queries": n, "information": told[name]} for name, n in asker.counts().items()
+        }
+        order = torch.randperm(len(asker.x), generator=stream(self.job.seed, "sheet"))
+        self.job.show_queries(asker.x[order])
+        chosen = str(self.ranking[0]) if self.ranking else ""
+        tried = [Trial(name=name, held_out=value, chosen=name == chosen) for name, value in self.tried.items()]
+        entropy = class_entropy(class_counts(asker.answer.labels, self.spec.classes))
+        return Findings(class_entropy=entropy, tried=tuple(tried))
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Answers, parted into what is learned and what is held out."""
+
+    x: Tensor
+    answer: Answer
+    learned: Tensor
+    held: Tensor
+
+    def agreement(self, model: nn.Module) -> float:
+        """How often a model names the class of an answer held out."""
+        same = to_labels(predict(model, self.x[self.held])) == self.answer.labels[self.held]
+        return float(same.float().mean())
+
+
+def ranked(trials: list[_Trial]) -> list[_Trial]:
+    """The trials, best first; of equals the one tried first."""
+    return sorted(trials, key=lambda trial: -trial.held_out)
+
+
+def rows_of(answer: Answer, rows: Tensor) -> Answer:
+    """Some rows of an answer."""
+    return replace(answer, columns={name: column[rows] for name, column in answer.columns.items()})
+
+
+def _is_table(spec: VictimSpec) -> bool:
+    """Whether questions column by column pay: declared columns, or few enough numbers each with a range."""
+    return table_of(spec) is not None and (spec.columns is not None or spec.features <= _COLUMNS)
+
+
+def _exact(view: View) -> bool:
+    """Whether answers give all logits up to a constant."""
+    return view.kind == "logits" or (view.kind == "probs" and view.decimals is None)
+
+
+def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
+    if isinstance(attack.pool, Tensor):
+        return attack.pool
+    assert attack.pool is not None
+    return real_inputs(attack.pool, attack.data_dir, spec)
+
+
+_LEAST, _MULTIPLIED = 40, 4  # answers from which some are held out; growth after which all is compared again
+_COLUMNS = 60  # more numbers without names are a flattened picture or an embedding, as a rule
+_FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
+_TRIALS, _SHORTEST = 10, 1.0  # a trial takes this fraction of the time for the copy, and some seconds at least
+_AGAIN = 2  # candidates compared again when there are more answers

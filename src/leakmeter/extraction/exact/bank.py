@@ -1,0 +1,121 @@
+"""The bends of all lines together: which are on whose surface, and which show the first layer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from leakmeter.extraction.exact.stack import Layer, Stack
+from leakmeter.extraction.exact.survey import Survey
+
+_CHUNK = 64
+_WIDEST = 0.03
+"""No two normals farther apart than this are taken for one, however imprecise they are."""
+
+
+class Bank:
+    """All bends of all lines."""
+
+    def __init__(self, surveys: list[Survey]) -> None:
+        self.surveys = surveys
+        self.x = torch.cat([survey.points for survey in surveys])
+        self.normals = torch.cat([survey.normals for survey in surveys])
+        self.error = torch.cat([survey.error for survey in surveys])
+        self.line = torch.cat([torch.full((len(survey.t),), i) for i, survey in enumerate(surveys)])
+        self.clear = self.error.isfinite()
+        """Those that are one bend and not several, [m]."""
+        self.long = torch.tensor([not survey.short for survey in surveys])
+        """Which lines were not laid on purpose, [lines]."""
+
+    def lines_of(self, matched: Tensor) -> Tensor:
+        """On how many long lines each unit was met, [h], given which bends are whose, [m, h]."""
+        met = torch.zeros(len(self.surveys), matched.shape[1]).index_add(0, self.line, matched.float()) > 0
+        return met[self.long].sum(0)
+
+
+def claims(stack: Stack, bank: Bank, basis: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
+    """Which bends are on which units' surfaces of the last layer, [m, h]; how many crossings lack a bend, [h].
+
+    A unit that is really there bends every line wherever the line crosses its surface. A row that only fits the bends
+    it was made from does not.
+    """
+    parts, normals = [], bank.normals @ basis
+    for rows in torch.split(torch.arange(len(bank.x)), _CHUNK):
+        z, gradient = stack.slopes(bank.x[rows], basis)
+        steep = gradient.norm(dim=2).clamp(min=1e-300)
+        cosine = torch.einsum("nhd,nd->nh", gradient, normals[rows]) / steep
+        near = z.abs() <= tolerance * steep * (1 + bank.x[rows].norm(dim=1, keepdim=True))
+        seen = stack.visible(bank.x[rows])
+        angle = (tolerance + 10 * bank.error[rows, None]).clamp(max=_WIDEST)
+        matched = near & seen & (1 - cosine.abs() <= angle.square())
+        parts.append((matched, torch.where(near | ~seen, 0.0, torch.sign(z))))
+    matched, side = (torch.cat(column) for column in zip(*parts, strict=True))
+    return matched & ~stack.layers[-1].linear, _missing(stack, bank, side)
+
+
+def _missing(stack: Stack, bank: Bank, side: Tensor) -> Tensor:
+    """How often each unit of the last layer should have bent a long line and did not, [h].
+
+    Not counted: places where the victim is constant, since no unit shows there; and pairs of crossings around one
+    other bend, a dip that a search steps over.
+    """
+    missing = torch.zeros(side.shape[1])
+    for i in bank.long.nonzero()[:, 0].tolist():
+        survey = bank.surveys[i]
+        tips = survey.at(survey.origin.new_tensor(survey.ends))
+        ends = torch.sign(stack.inputs(tips)[-1]) * stack.visible(tips)
+        walk = torch.cat([ends[:1], side[bank.line == i], ends[1:]])
+        changes = torch.nn.functional.pad((walk[1:] * walk[:-1]) < 0, (0, 0, 1, 1))
+        lone = changes[1:-1] & ~changes[:-2] & ~changes[2:]
+        missing += (lone & survey.alive[:, None]).sum(0)
+    return missing
+
+
+def first_layer(bank: Bank, tolerance: float) -> Layer | None:
+    """Units whose bends have the same normal and offset on several lines, the most precise bends first."""
+    cosine = bank.normals @ bank.normals.T
+    offset = -(bank.normals * bank.x).sum(1)
+    scale = 1 + bank.x.norm(dim=1)
+    apart = (offset[:, None] - torch.sign(cosine) * offset).abs()
+    angle = tolerance + 10 * (bank.error[:, None] + bank.error).clamp(max=_WIDEST)
+    usable = bank.clear & bank.long[bank.line]
+    same = (1 - cosine.abs() <= angle.square()) & (apart <= tolerance * torch.maximum(scale[:, None], scale))
+    same &= usable[:, None] & usable
+    free, rows = torch.ones(len(offset), dtype=torch.bool), bank.normals[:0]
+    biases = offset[:0]
+    for i in bank.error.argsort().tolist():
+        twins = (same[i] & free).nonzero()[:, 0]
+        if not bool(free[i]) or len(set(bank.line[twins].tolist())) < 2:
+            continue
+        free[twins] = False
+        row, bias = _mean(bank, twins, torch.sign(cosine[i, twins]), scale[twins])
+        known = (1 - (rows @ row).abs() < _WIDEST**2) & ((rows @ bank.x[i] + biases).abs() < tolerance * scale[i])
+        if not bool(known.any()):
+            rows, biases = torch.cat([rows, row[None]]), torch.cat([biases, bias[None]])
+    return Layer.of(rows, biases) if len(rows) else None
+
+
+def _mean(bank: Bank, twins: Tensor, side: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """One hyperplane from bends on it, by their precision."""
+    weight = bank.error[twins].clamp(min=1e-16) ** -2
+    row = (bank.normals[twins] * (side * weight)[:, None]).sum(0)
+    row = row / row.norm()
+    weight = weight / scale.square()
+    bias: Tensor = -((bank.x[twins] @ row) * weight).sum() / weight.sum()
+    return row, bias
+
+
+def beside(layer: Layer, bank: Bank, tolerance: float) -> Tensor:
+    """Directions that units above see beside the first layer's normals: of units that are always on, [r, d].
+
+    There are few of them, against the bends that show them; many mean that units are missing.
+    """
+    basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
+    rest = bank.normals - bank.normals @ basis @ basis.T
+    clear = (bank.error < tolerance) & (rest.norm(dim=1) > tolerance + 30 * bank.error)
+    if not bool(clear.any()):
+        return layer.weight[:0]
+    values, rows = torch.linalg.svd(rest[clear], full_matrices=False)[1:]
+    strong: Tensor = values > 30 * tolerance * int(clear.sum()) ** 0.5
+    found: Tensor = rows[strong]
+    return found if len(found) <= int(clear.sum()) // 4 else layer.weight[:0]

@@ -1,0 +1,218 @@
+"""Surveys lines and reads layers from them until fresh points hold no surprise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from leakmeter.extraction.exact.asking import Asker
+from leakmeter.extraction.exact.bank import Bank
+from leakmeter.extraction.exact.boundary import find_boundary
+from leakmeter.extraction.exact.kinks import CrowdedError, Trace
+from leakmeter.extraction.exact.line import SaturatedError
+from leakmeter.extraction.exact.output import Known, regress
+from leakmeter.extraction.exact.peel import Peeler
+from leakmeter.extraction.exact.probes import fresh_points, reach, start_points, switching_points
+from leakmeter.extraction.exact.survey import Survey, Surveyor
+from leakmeter.extraction.exact.weights import Precision
+
+_FIRST = 4
+"""Lines before anything is read from them: a unit must be met on two."""
+_TRIES = 12
+_DOUBLE = 1e-12
+_BENDS = 4000
+"""So many can be compared with each other in memory."""
+
+
+@dataclass
+class Progress:
+    """How far the search came."""
+
+    lines: int = 0
+    quiet: int = 0
+    done: bool = False
+    """The copy explains everything asked, and as many fresh points as were wanted."""
+    crowded: bool = False
+    unexplained: int = 0
+    """Bends that no unit of the copy explains."""
+
+
+def _precision(asker: Asker) -> Precision:
+    """Gradients made from values need room for their steps beside a corner; single precision leaves less to chance."""
+    double = asker.eps < _DOUBLE
+    margins = (1e-3, 1e-5, 1e-7) if double and asker.explained else (1e-1, 1e-2, 1e-3)
+    return Precision(asker.eps**0.4, 3 if double else 6, margins)
+
+
+class DeepSearch:
+    """Everything asked so far, and what to ask next."""
+
+    def __init__(self, asker: Asker, surveyor: Surveyor, generator: torch.Generator) -> None:
+        self.asker, self.surveyor, self.generator = asker, surveyor, generator
+        self.surveys: list[Survey] = []
+        self.progress = Progress()
+        self.halvings = 0
+        self.mended: list[int] | None = None
+        """Units in each layer of the copy that was mended last."""
+        self.peeler = Peeler(self.across, lambda: list(self.surveys), _precision(asker))
+
+    def take(self, surveys: list[Survey]) -> None:
+        """Lines that were searched before it was known that there are several layers."""
+        self.surveys += surveys
+
+    def missing(self) -> str | None:
+        """What is known to be missing from the copy, in a sentence."""
+        if self.progress.crowded:
+            return "a line bends more often than can be kept track of: the victim is no fully connected ReLU network"
+        if self.progress.done:
+            return None
+        left = f"{self.progress.unexplained} bends on {self.progress.lines} lines are not explained by the layers found"
+        if self.asker.room(8) < 8:
+            return f"the budget ended: {left}"
+        return f"{left}; the victim has layers of another kind, or wider ones than were told apart"
+
+    def run(self, patience: int, max_lines: int) -> Known | None:
+        """The copy, as far as it came; None if no layer was found."""
+        known: Known | None = None
+        try:
+            while self._lines() < min(_FIRST, max_lines) and self.asker.room(8) == 8:
+                self.line()
+            while self.surveys:
+                known, x, off = self.read()
+                if not self._improve(known, x, off, patience, max_lines):
+                    break
+        except CrowdedError:
+            self.progress.crowded = True
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
+            self.progress.done = False  # a decomposition that does not converge: what was found before stands
+        self.progress.lines = self._lines()
+        return known
+
+    def _improve(self, known: Known | None, x: Tensor, off: Tensor, patience: int, max_lines: int) -> bool:
+        """Asks for what the copy lacks; False if nothing is left to ask."""
+        if known is not None and float(off.max()) <= 1:
+            points, misses = self.verify(known, patience)
+            self.progress.done = self.progress.quiet >= patience
+            if self.progress.done or not len(misses):
+                return False
+            x, off = torch.cat([x, points]), torch.cat([off, misses])
+        if self.asker.room(8) < 8:
+            return False
+        units = None if known is None else [layer.units for layer in known.stack.layers]
+        fresh, self.mended = units != self.mended, units  # twice at the same copy is in vain
+        if known is not None and fresh and float((off <= 1).double().mean()) > 0.5 and self.mend(known, x, off):
+            return True
+        if self._lines() >= max_lines:
+            return False
+        return self._more_lines(known, max_lines)
+
+    def _more_lines(self, known: Known | None, max_lines: int) -> bool:
+        """One more line in open space, half as many again in a box, where a line meets few of the units."""
+        left = [] if known is None else list(known.open)
+        wanted = 1 if self.asker.spec.width is None else self._lines() // 2
+        for _ in range(min(wanted, max_lines - self._lines())):
+            chosen = int(torch.randint(max(1, len(left)), (1,), generator=self.generator))
+            if not self.line(left[chosen] if len(left) and self._lines() % 2 else None):
+                return False
+        return sum(len(survey.t) for survey in self.surveys) <= _BENDS
+
+    def _far(self) -> float:
+        return reach(self.asker.spec, exact=self.asker.explained) / float(2**self.halvings)
+
+    def _lines(self) -> int:
+        return sum(not survey.short for survey in self.surveys)
+
+    def line(self, through: Tensor | None = None) -> bool:
+        """Surveys one more line, less far where probabilities cannot be read; False if none could be."""
+        spec = self.asker.spec
+        for _ in range(_TRIES):
+            origin = start_points(spec, 1, self.generator)[0] if through is None else through
+            if spec.width is not None:
+                away = start_points(spec, 1, self.generator)[0]
+                along, ends = (away - origin) / 2**self.halvings, (0.0, 1.0)
+            else:
+                far = self._far()
+                along, ends = torch.randn(self.asker.d, dtype=torch.float64, generator=self.generator), (-far, far)
+            if self.asker.room(8) < 8:
+                return False
+            try:
+                self.surveys.append(self.surveyor(self.asker, origin, along, ends, False))
+            except SaturatedError:
+                self.halvings += 1
+                continue
+            return True
+        return False
+
+    def across(self, origin: Tensor, along: Tensor) -> Survey | None:
+        """A short line across one unit's surface."""
+        if self.asker.room(8) < 8:
+            return None
+        tips = torch.stack([origin + along, origin - along])
+        if not torch.equal(self.asker.spec.clamp(tips.reshape(-1, *self.asker.spec.input_shape)).flatten(1), tips):
+            return None
+        try:
+            survey = self.surveyor(self.asker, origin, along, (-1.0, 1.0), True)
+        except SaturatedError:
+            return None
+        self.surveys.append(survey)
+        return survey
+
+    def read(self) -> tuple[Known | None, Tensor, Tensor]:
+        """The copy that all lines together show; every point asked, and how far off the copy is there (1: too far)."""
+        reading = self.peeler.read()
+        self.progress.unexplained = int(reading.open.sum())
+        x, cells = self._cells()
+        known = regress(reading.stack, x, cells)
+        known.open = Bank(list(self.surveys)).x[: len(reading.open)][reading.open]
+        off = self.off(known, x, cells.f)
+        return known, x, off
+
+    def _cells(self) -> tuple[Tensor, Trace]:
+        cells = Trace.all([survey.safe_cells for survey in self.surveys])
+        return torch.cat([survey.at(survey.cells.t) for survey in self.surveys]), cells
+
+    def off(self, known: Known, x: Tensor, values: Tensor) -> Tensor:
+        """How far off the copy is, against what is allowed."""
+        off: Tensor = (known(x) - values).norm(dim=1) / self.allowed(x, values)
+        return off
+
+    def allowed(self, x: Tensor, values: Tensor) -> Tensor:
+        """How far off a copy may be that is exact."""
+        size: Tensor = self.asker.eps**0.5 * (values.norm(dim=1) + self.asker.steepest * x.square().mean(1).sqrt())
+        return size
+
+    def verify(self, known: Known, patience: int) -> tuple[Tensor, Tensor]:
+        """Asks points never asked before until one surprises; returns the last ones and how far off they were."""
+        self.progress.quiet = 0
+        points, misses = torch.zeros(0), torch.zeros(0)
+        while self.progress.quiet < patience:
+            batch = self.asker.room(min(max(16, self.progress.quiet), patience - self.progress.quiet))
+            if batch == 0:
+                break
+            points = fresh_points(known.stack, self.asker.spec, batch, self.generator, self._far())
+            if self.progress.quiet == 0:
+                points = torch.cat([switching_points(known.stack, points, self.asker.spec), points])[:batch]
+            points = self.asker.rounded(points)
+            answer = self.asker.ask(points)
+            points, values = points[answer.usable], answer.values[answer.usable]
+            misses = self.off(known, points, values)
+            if not len(misses) or bool((misses > 1).any()):
+                break
+            self.progress.quiet += len(misses)
+        return points, misses
+
+    def mend(self, known: Known, x: Tensor, off: Tensor) -> bool:
+        """Looks on the way to the nearest point that the copy does not explain for where it stops explaining."""
+        bad = x[torch.where(off > 1, x.norm(dim=1), torch.inf).argmin()]
+        distance = (x - bad).norm(dim=1)
+        good = x[torch.where(off <= 1, distance, torch.inf).argmin()]
+        if self.asker.explained:
+            place = find_boundary(self.asker, known.pieces, good, bad, self.allowed)
+            return place is not None and self.across(*place) is not None
+        try:
+            self.surveys.append(self.surveyor(self.asker, good, bad - good, (0.0, 1.0), False))
+        except SaturatedError:
+            return False
+        return True

@@ -1,0 +1,116 @@
+"""The last layer by linear regression, and the orientation of the units below it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from leakmeter.extraction.exact.kinks import Trace
+from leakmeter.extraction.exact.stack import Layer, Stack
+from leakmeter.seeds import stream
+
+_DIRECTIONS = 4
+_ROUNDS = 10
+_NOTHING = 1e-4
+"""A share of the weights below which a term that passes by the last layer is rounding."""
+
+
+def design(stack: Stack, x: Tensor, cells: Trace, skip: bool) -> tuple[Tensor, Tensor]:
+    """Weighted equations for the output rows: values, and gradients along random directions."""
+
+    def features(p: Tensor) -> tuple[Tensor, Tensor]:
+        one = torch.ones(len(p), 1, dtype=p.dtype)
+        below = Stack(stack.layers[:-1]).features(p)
+        return torch.cat([stack.features(p), below] if skip else [stack.features(p)], 1), one
+
+    y, one = features(x)
+    weight = 1 / cells.f_noise.clamp(min=1e-300)
+    lefts, rights = [torch.cat([y, one], 1) * weight[:, None]], [cells.f * weight[:, None]]
+    generator = stream(0, "exact", "directions")
+    for _ in range(_DIRECTIONS):
+        r = torch.randn(x.shape, generator=generator, dtype=torch.float64)
+        slope = torch.cat(
+            [directional(stack, x, r), *([directional(Stack(stack.layers[:-1]), x, r)] if skip else [])], 1
+        )
+        weight = 1 / cells.g_noise.clamp(min=1e-300)
+        lefts.append(torch.cat([slope, 0 * one], 1) * weight[:, None])
+        rights.append(torch.einsum("ncd,nd->nc", cells.g, r) * weight[:, None])
+    return torch.cat(lefts), torch.cat(rights)
+
+
+def directional(stack: Stack, x: Tensor, r: Tensor) -> Tensor:
+    """The derivative of the features along r, [n, h]."""
+    for layer in stack.layers:
+        z = torch.addmm(layer.bias, x, layer.weight.T)
+        r = layer.on(z) * (r @ layer.weight.T)
+        x = layer.activate(z)
+    return r
+
+
+@dataclass
+class Known:
+    """A whole copy: layers and what the outputs make of the last one."""
+
+    stack: Stack
+    weight: Tensor
+    bias: Tensor
+    open: Tensor
+    """Bends it does not explain, [m, d]."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Values, [n, C]."""
+        return torch.addmm(self.bias, self.stack.features(x), self.weight.T)
+
+    def pieces(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Values [n, C] and gradients [n, C, d]."""
+        if not self.stack.layers:
+            return self(x), self.weight.expand(len(x), -1, -1)
+        z, gradient = self.stack.slopes(x, torch.eye(x.shape[1], dtype=x.dtype))
+        return self(x), self.weight @ (self.stack.layers[-1].on(z)[:, :, None] * gradient)
+
+
+def regress(stack: Stack, x: Tensor, cells: Trace) -> Known:
+    """The copy with its last layer oriented; what never switched there is passed on by units without a ReLU."""
+    if stack.layers:
+        solution = solve(*design(stack, x, cells, True), len(x))
+        stack = _oriented(stack, solution)
+    solution = solve(*design(stack, x, cells, False), len(x))
+    return Known(stack, solution[:-1].T, solution[-1], x[:0])
+
+
+def _oriented(stack: Stack, solution: Tensor) -> Stack:
+    top = stack.layers[-1]
+    w, c = solution[: len(top.bias)].T, solution[len(top.bias) : -1].T
+    turned, rest = flips(w, c, top.weight)
+    top, least = top.turned(turned), _NOTHING * float(w.norm() * top.weight.norm())
+    if float(rest.norm()) > least:
+        size, rows = torch.linalg.svd(rest, full_matrices=False)[1:]
+        top = top.join(Layer.passing(rows[size > least]))
+    return Stack([*stack.layers[:-1], top])
+
+
+def solve(left: Tensor, right: Tensor, n: int) -> Tensor:
+    """Least squares in which cells that do not fit count less: a missing unit spoils some places and not others."""
+    scale = left.norm(dim=0).clamp(min=1e-300)
+    trust = left.new_ones(n)
+    for _ in range(_ROUNDS):
+        weight = trust.repeat(len(left) // n)[:, None]
+        solution = torch.linalg.lstsq(left / scale * weight, right * weight, driver="gelsd", rcond=1e-13).solution
+        off = (left / scale @ solution - right).square().sum(1).reshape(-1, n).sum(0).sqrt()
+        typical = off.median().clamp(min=10.0)
+        if float(off.max()) <= 100 * typical:
+            break
+        trust = 1 / (1 + (off / typical).square())
+    found: Tensor = solution / scale[:, None]
+    return found
+
+
+def flips(w: Tensor, c: Tensor, below: Tensor) -> tuple[Tensor, Tensor]:
+    """Which units face the other way: c = -sum of f_i w_i below_i, and what of c that leaves."""
+    gram = (w.T @ w) * (below @ below.T)
+    target = -torch.einsum("ci,cd,id->i", w, c, below)
+    f = torch.linalg.lstsq(gram, target[:, None], driver="gelsd").solution[:, 0]
+    turned = f > 0.5
+    return turned, c + (w * turned) @ below

@@ -1,0 +1,150 @@
+"""Rows of a layer from bends: what one bend says of a row, and which bends are of one unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from leakmeter.extraction.exact.stack import Stack
+
+_CHUNK = 64
+_VOTERS = 128
+_SHARE = 1e-3
+"""The least part of a row that must be common to two bends for them to be compared."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What every bend says about the row that bent: coefficients up to one scale a bend, the last one the bias."""
+
+    row: Tensor
+    """[m, h + 1]; zero where nothing is known."""
+    known: Tensor
+    """[m, h + 1]."""
+    fits: Tensor
+    """Whether the normal is a combination of what the units below pass on, [m]."""
+
+
+@dataclass(frozen=True)
+class Signs:
+    """For and against each unit of a layer being on where it is positive, [h]; and which bends can be above it, [m]."""
+
+    votes: Tensor
+    fits: Tensor
+    off: Tensor
+    """How far each normal is from any such combination, [m]."""
+
+
+def signs(stack: Stack, x: Tensor, normals: Tensor, error: Tensor, basis: Tensor, tolerance: float) -> Signs:
+    """Which way the units of the last layer face, as far as normals of bends above it show.
+
+    Such a normal is a combination of the gradients of units that are on. Where a unit's gradient is independent of the
+    others', its coefficient tells whether it is on. One that is no such combination is a bend of the last layer itself,
+    or shows that a unit is missing from it.
+    """
+    off = torch.cat(
+        [_outside(stack, x[rows], normals[rows], basis) for rows in torch.split(torch.arange(len(x)), _CHUNK)]
+    )
+    fits = off <= tolerance + 30 * error
+    votes = torch.zeros(len(stack.layers[-1].bias), dtype=torch.float64)
+    voters = fits.nonzero()[:, 0]
+    for rows in torch.split(voters[:: max(1, len(voters) // _VOTERS)], _CHUNK):
+        z, gradient = stack.slopes(x[rows], basis)
+        steep = gradient.norm(dim=2)
+        inverse, unique = _inverse(gradient, tolerance)
+        share = torch.einsum("nr,nrh->nh", normals[rows] @ basis, inverse) * steep
+        doubt = error[rows, None] * inverse.norm(dim=1) * steep
+        lives = share.abs() > tolerance + 30 * doubt
+        dead = (share.abs() <= tolerance / 10) & (doubt < tolerance / 10)
+        # a coefficient that is there proves that the unit is on; one that is not may be a weight of zero
+        votes += ((3 * lives.double() - dead.double()) * torch.sign(z) * unique).sum(0)
+    return Signs(votes, fits, off)
+
+
+def _outside(stack: Stack, x: Tensor, normals: Tensor, basis: Tensor) -> Tensor:
+    """How far normals are from any combination of the gradients of the last layer's units, [n]."""
+    gradient, target = stack.slopes(x, basis)[1], normals @ basis
+    if gradient.shape[1] >= gradient.shape[2]:
+        return target.new_zeros(len(x))
+    q = torch.linalg.qr(gradient.mT)[0]
+    rest: Tensor = (target - torch.einsum("nrh,nsh,ns->nr", q, q, target)).norm(dim=1)
+    return rest
+
+
+def evidence(stack: Stack, x: Tensor, normals: Tensor, error: Tensor, basis: Tensor, tolerance: float) -> Evidence:
+    """What bends at x say about the rows above the last layer, whose orientations are known."""
+    layer, parts = stack.layers[-1], []
+    for rows in torch.split(torch.arange(len(x)), _CHUNK):
+        z, gradient = stack.slopes(x[rows], basis)
+        on, y, target = layer.on(z) > 0, layer.activate(z), normals[rows] @ basis
+        doubt = error[rows].tolist()
+        parts += [_one(*one, tolerance) for one in zip(gradient, on, y, target, doubt, strict=True)]
+    return Evidence(*(torch.stack(column) for column in zip(*parts, strict=True)))
+
+
+def _one(gradient: Tensor, on: Tensor, y: Tensor, target: Tensor, error: float, tolerance: float) -> tuple[Tensor, ...]:
+    """Row, known and fits of one bend."""
+    inverse, unique = _least_squares(gradient[on], tolerance)
+    share = target @ inverse
+    off = float((share @ gradient[on] - target).norm())
+    outside = max(0.0, 1 - float(target.square().sum())) ** 0.5
+    doubt, size = error * inverse.norm(dim=0), share.norm()
+    row, known = target.new_zeros(len(on) + 1), torch.zeros(len(on) + 1, dtype=torch.bool)
+    row[:-1][on], known[:-1][on] = share, unique & (doubt <= tolerance * size)
+    row[-1] = -(share @ y[on])
+    known[-1] = bool(unique.all()) & bool((doubt * y[on]).norm() <= tolerance * size)
+    fits = off <= tolerance + 30 * error and outside <= 0.1 * tolerance**0.5 + 30 * error
+    return row * known / size, known, torch.tensor(fits)
+
+
+def _least_squares(gradient: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
+    """The pseudo-inverse [r, h] of a gradient [h, r], and which coefficients are unique, [h]."""
+    if 0 < len(gradient) <= gradient.shape[1]:
+        q, r = torch.linalg.qr(gradient.T)
+        diagonal = r.diagonal().abs()
+        if float(diagonal.min()) > 0:
+            inverse = torch.linalg.solve_triangular(r, q.T, upper=True).T
+            if float(inverse.norm() * gradient.norm()) < 0.1 / tolerance:
+                return inverse, torch.ones(len(gradient), dtype=torch.bool)
+    inverse, unique = _inverse(gradient[None], tolerance)
+    return inverse[0], unique[0]
+
+
+def _inverse(gradient: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
+    """Pseudo-inverses [n, r, h] of gradients [n, h, r], and which units' coefficients are unique, [n, h]."""
+    inverse = torch.linalg.pinv(gradient, rtol=tolerance / 10)
+    resolution = torch.einsum("nhr,nrh->nh", gradient, inverse)
+    return inverse, (resolution - 1).abs() < 1e-3
+
+
+def pinned(left: Tensor, right: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
+    """Least squares [k] of left [r, k] against right [r], and which unknowns have one answer, [k]."""
+    inverse, unique = _least_squares(left.T, tolerance)
+    return right @ inverse, unique
+
+
+def agree(bends: Evidence, tolerance: float, least: int) -> Tensor:
+    """Which pairs could be of one unit: they agree up to scale on `least` coefficients or more, [m, m]."""
+    row, known = bends.row, bends.known.double()
+    shared = row.square() @ known.T
+    common = (row != 0).double() @ (row != 0).double().T
+    distance = 1 - (row @ row.T).square() / (shared * shared.T).clamp(min=1e-300)
+    share = shared / row.square().sum(1).clamp(min=1e-300)[:, None]
+    fits = bends.fits[:, None] & bends.fits
+    same: Tensor = (common >= least) & (distance < tolerance**2) & (torch.minimum(share, share.T) > _SHARE) & fits
+    return same.fill_diagonal_(False)
+
+
+def merge(bends: Evidence, members: Tensor) -> tuple[Tensor, Tensor]:
+    """One row [h + 1] from bends of one unit, the mean where several know a coefficient; and what is known of it."""
+    order = members[torch.argsort(bends.known[members].sum(1), descending=True, stable=True)]
+    total, count = bends.row[order[0]].clone(), bends.known[order[0]].double()
+    for i in order[1:].tolist():
+        both = bends.known[i] & (count > 0)
+        mean = total / count.clamp(min=1)
+        scale = (mean * bends.row[i])[both].sum() / bends.row[i][both].square().sum()
+        total += scale * bends.row[i]
+        count += bends.known[i]
+    return total / count.clamp(min=1), count > 0

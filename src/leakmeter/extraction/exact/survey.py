@@ -1,0 +1,114 @@
+"""A line through the victim's input space with every bend on it: what layers are later read from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from leakmeter.extraction.exact.asking import Asker, Pieces
+from leakmeter.extraction.exact.kinks import Trace, search
+from leakmeter.extraction.exact.line import SaturatedError
+
+SLACK = 8.0
+"""Rounding is taken to be at most so many times what one operation does."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """One searched line, x = origin + t along between its ends."""
+
+    origin: Tensor
+    along: Tensor
+    ends: tuple[float, float]
+    t: Tensor
+    """Where it bends, rising, [m]."""
+    normals: Tensor
+    """The direction of input space in which the gradient jumps, length one, [m, d]."""
+    error: Tensor
+    """How far off a normal may be, [m]; infinite where several bends could not be told apart."""
+    cells: Trace
+    """Every point whose gradient is known."""
+    short: bool
+    """Whether it was laid across one unit's surface, and says nothing about how often units are met."""
+
+    @property
+    def points(self) -> Tensor:
+        """The bends, [m, d]."""
+        return self.at(self.t)
+
+    @cached_property
+    def alive(self) -> Tensor:
+        """Between which neighbours of (end, bends, end) the victim is not constant, [m + 1]: else units hide there."""
+        edges = torch.cat([self.t.new_tensor(self.ends[:1]), self.t, self.t.new_tensor(self.ends[1:])])
+        slope = self.cells.g.flatten(1).norm(dim=1)
+        moving = self.cells.t[slope > 1e-6 * slope.max()] if len(slope) else self.t[:0]
+        gap = torch.searchsorted(edges, moving) - 1
+        found = torch.zeros(len(edges) - 1, dtype=torch.bool)
+        found[gap.clamp(0, len(found) - 1)] = True
+        return found
+
+    @cached_property
+    def safe_cells(self) -> Trace:
+        """The cells, gradients beside a bend given no weight: rounding decides which side of it they are of."""
+        if not len(self.t):
+            return self.cells
+        apart = (self.cells.t[:, None] - self.t).abs().amin(1)
+        beside = apart <= 1e-6 * (1 + self.cells.t.abs()) * (1e-3 if self.short else 1.0)
+        return replace(self.cells, g_noise=torch.where(beside, torch.inf, self.cells.g_noise))
+
+    def at(self, t: Tensor) -> Tensor:
+        """Points of the line, [n, d]."""
+        return self.origin + t[:, None] * self.along
+
+
+Surveyor = Callable[[Asker, Tensor, Tensor, tuple[float, float], bool], Survey]
+"""Searches a line given its origin, direction and ends, and whether it is a short one."""
+
+
+def gradient_survey(
+    asker: Asker, origin: Tensor, along: Tensor, ends: tuple[float, float], short: bool, known: Trace | None = None
+) -> Survey:
+    """Searches a line on which values and gradients are shown; what is `known` of it is not asked again.
+
+    Raises:
+        SaturatedError: where a probability on the way cannot be read.
+    """
+
+    def ask(t: Tensor) -> Trace:
+        ideal = origin + t[:, None] * along
+        return trace(asker, t, ideal, readable(asker.ask(ideal)))
+
+    start = ask(origin.new_tensor(ends)) if known is None else known
+    bends = search(ask, start, along, resolution=8 * asker.eps, room=asker.room)
+    lead, size, error = leading(bends.jump, bends.noise)
+    error = torch.where(bends.merged, torch.inf, error)
+    return Survey(origin, along, ends, bends.t, lead / size[:, None], error, bends.cells, short)
+
+
+def readable(answer: Pieces) -> Pieces:
+    """The same, if probabilities can be read."""
+    if not bool(answer.usable.all()):
+        raise SaturatedError
+    return answer
+
+
+def trace(asker: Asker, t: Tensor, ideal: Tensor, answer: Pieces) -> Trace:
+    """Answers with gradients, moved from the rounded points the victim saw onto the line."""
+    assert answer.gradients is not None
+    x = asker.rounded(ideal)
+    f = answer.values + torch.einsum("ncd,nd->nc", answer.gradients, ideal - x)
+    f_noise = SLACK * asker.eps * (answer.size + asker.steepest * x.square().mean(1).sqrt())
+    return Trace(t, f, answer.gradients, f_noise, torch.full_like(t, SLACK * asker.eps * asker.steepest))
+
+
+def leading(jump: Tensor, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The normals [m, d] of jumps [m, C, d], as long as the jumps are; their lengths; and how far off they may be."""
+    first = torch.linalg.eigh(jump @ jump.mT)[1][:, :, -1:]
+    lead = (first.mT @ jump)[:, 0]
+    size = lead.norm(dim=1).clamp(min=1e-300)
+    rest = (jump - first @ lead[:, None]).flatten(1).norm(dim=1)
+    return lead, size, torch.maximum(noise, rest) / size

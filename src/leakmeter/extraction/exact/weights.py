@@ -1,0 +1,90 @@
+"""Asks for weights that no line has shown, at corners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from leakmeter.extraction.exact.bank import Bank
+from leakmeter.extraction.exact.corners import find_corner
+from leakmeter.extraction.exact.rows import pinned
+from leakmeter.extraction.exact.stack import Layer, Stack
+from leakmeter.extraction.exact.survey import Survey
+
+Explore = Callable[[Tensor, Tensor], Survey | None]
+"""Surveys the line origin + t along, -1 <= t <= 1; None where that is not possible."""
+_STARTS = 4
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How precise normals are."""
+
+    tolerance: float
+    """How far off two that are the same may be."""
+    least: int
+    """Coefficients two bends must agree on to be taken for one unit's."""
+    margins: tuple[float, ...]
+    """How near to hyperplanes a corner may be."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Completes rows; `basis` [d, r] spans what the first layer's units see."""
+
+    explore: Explore
+    precision: Precision
+    basis: Tensor
+
+    def complete(self, stack: Stack, bank: Bank, wanted: Tensor, matched: Tensor) -> tuple[Layer, Tensor]:
+        """The last layer with the wanted units' [h] weights asked for; and which of them turned out to be none, [h]."""
+        full = Stack([*stack.layers[:-1], stack.layers[-1].clone()])
+        top, refuted = full.layers[-1], torch.zeros_like(wanted)
+        for unit in (wanted & ~top.known.all(1)).nonzero()[:, 0].tolist():
+            starts = bank.x[matched[:, unit]]
+            outcomes = set()
+            for start in starts[starts.norm(dim=1).argsort()][:_STARTS]:
+                if not bool(top.known[unit].all()):
+                    outcomes.add(self.ask(full, unit, start))
+            refuted[unit] = False in outcomes and not bool(top.known[unit].all())
+        return top, refuted
+
+    def ask(self, stack: Stack, unit: int, start: Tensor) -> bool | None:
+        """More bends of a unit of the last layer, where weights it lacks can be seen; changes its row in place.
+
+        False where a bend was not there that should have been: then it is no unit of this layer. None where no place
+        was found to ask at. All weights at once if there is a place for it, else half of them, and so on.
+        """
+        top, below = stack.layers[-1], Stack(stack.layers[:-1])
+        wanted = ~top.known[unit]
+        while bool(wanted.any()):
+            corner = find_corner(stack, unit, wanted, start, self.basis, self.precision.margins)
+            if corner is None:
+                half = wanted.nonzero()[:, 0][: int(wanted.sum()) // 2]
+                wanted = torch.zeros_like(wanted).index_fill(0, half, True)
+                continue
+            survey = self.explore(corner.origin, corner.along)
+            if survey is None:
+                return None
+            if not any(self._learn(below, top, unit, survey, i) for i in range(len(survey.t))):
+                return False
+            wanted = ~top.known[unit]
+        return True if bool(top.known[unit].all()) else None
+
+    def _learn(self, below: Stack, top: Layer, unit: int, survey: Survey, i: int) -> bool:
+        """Weights of a unit from one more of its bends, those already known being given; False if it is not its own."""
+        z, gradient = (part[0] for part in below.slopes(survey.points[i : i + 1], self.basis))
+        on, known = below.layers[-1].on(z) > 0, top.known[unit]
+        new = on & ~known
+        left = torch.cat([survey.normals[i : i + 1] @ self.basis, -gradient[new]]).T
+        right = (top.weight[unit] * (on & known)) @ gradient
+        solution, unique = pinned(left, right, self.precision.tolerance)
+        off = float((left @ solution - right).norm()) / max(float(right.norm()), 1e-300)
+        allowed = self.precision.tolerance + 30 * float(survey.error[i])
+        if not bool(new.any()) or not bool(unique.all()) or not off <= allowed:
+            return False
+        top.weight[unit, new], top.known[unit, new] = solution[1:], True
+        return True

@@ -1,0 +1,1 @@
+"""Exact copies of decision trees and of small ensembles, box by box."""

@@ -1,0 +1,181 @@
+"""Who asks: draws from several sources, in proportion to what their answers showed so far.
+
+A source whose queries are all given the same class, or none for sure, teaches little. So each is tried, and the rest
+comes from those whose answers tell most, looked at again whenever the answers have doubled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from leakmeter.errors import BudgetExhausted
+from leakmeter.evaluation.score import predict
+from leakmeter.extraction.findings import class_counts
+from leakmeter.extraction.procedural import fairest
+from leakmeter.extraction.sources import POINTS, SOURCES, Source
+from leakmeter.extraction.targets import answered_probs
+from leakmeter.oracle.answer import Answer
+from leakmeter.oracle.oracle import Oracle
+
+POOL = "pool"
+_DOUBLING = 0.05  # of the most that an answer can tell
+_BLOCK = 2**26  # numbers in the candidates held at once
+_POINTS = 0.1  # of the queries at most are points of the box, where there are pictures to ask
+_COLLAPSED = 0.15  # what answers to pictures must tell for that
+_PLAUSIBLE = 40  # held out must be taken from so many rows at least
+_CHOICE = 8  # candidates for each query chosen
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Queries to choose from: the number of the source of each, and its place in the pool (-1: not from there)."""
+
+    x: Tensor
+    origin: Tensor
+    place: Tensor
+
+    def __getitem__(self, rows: Tensor | slice) -> _Drawn:
+        return _Drawn(self.x[rows], self.origin[rows], self.place[rows])
+
+
+class Asker:
+    """What was asked so far: the queries `x`, their answers, and the source of each."""
+
+    def __init__(self, oracle: Oracle, names: tuple[str, ...], pool: Tensor | None, draws: torch.Generator) -> None:
+        self.oracle, self.draws = oracle, draws
+        self.x = torch.empty(0, *oracle.spec.input_shape)
+        self.exhausted = False
+        self._answers: list[Answer] = []
+        self._sources: dict[str, Source] = {name: SOURCES[name] for name in names}
+        self._pool = torch.empty(0, *oracle.spec.input_shape) if pool is None else pool
+        self._left = torch.randperm(len(self._pool), generator=draws)
+        self.names = [*names] if pool is None else [*names, POOL]
+        self._points = POINTS if len(oracle.spec.input_shape) == 3 else ()
+        self._origin = torch.empty(0, dtype=torch.long)
+        self._blind = torch.empty(0, dtype=torch.bool)
+
+    @property
+    def answer(self) -> Answer:
+        """All answers."""
+        return Answer.join(self._answers)
+
+    def information(self) -> dict[str, float]:
+        """Of each source, how much an answer tells which class it is, as a share of the most it could; 0: nothing.
+
+        The entropy of all its answers together less the mean entropy of each: a source is worth asking if its answers
+        differ and if each is sure. Labels are always sure. Queries that a scout chose are no sample of their source.
+        """
+        probs = _as_probs(self.answer)
+        parts = {name: probs[self._blind & (self._origin == number)] for number, name in enumerate(self.names)}
+        return {name: _information(part) for name, part in parts.items()}
+
+    def plausible(self) -> Tensor:
+        """Rows of the queries most like what the victim is meant for: of the pool, else pictures, else all."""
+        liked = [POOL] if POOL in self.names else [name for name in self.names if name not in self._points]
+        numbers = torch.tensor([self.names.index(name) for name in liked])
+        rows = torch.isin(self._origin, numbers).nonzero()[:, 0]
+        return rows if len(rows) >= _PLAUSIBLE else torch.arange(len(self.x))
+
+    def counts(self) -> dict[str, int]:
+        """Of each source, how many queries were asked."""
+        return dict(zip(self.names, self._origin.bincount(minlength=len(self.names)).tolist(), strict=True))
+
+    def explore(self, n: int) -> None:
+        """Asks `n` queries, the sources in turn."""
+        even = dict.fromkeys(self.names, 1.0)
+        self._ask(self._draw(n, even))
+
+    def exploit(self, goal: int, scout: nn.Module | None) -> None:
+        """Asks up to `goal` in all, by what the sources showed; with a scout, what it finds hardest to tell."""
+        most = max(1, _BLOCK // self.oracle.spec.features // (1 if scout is None else _CHOICE))
+        while len(self.x) < goal and not self.exhausted:
+            weights = source_weights(self.information(), self._points)
+            n = min(goal - len(self.x), most, len(self.x))
+            if scout is None:
+                self._ask(self._draw(n, weights))
+            else:
+                self._ask(self._hardest(n, self._draw(n * _CHOICE, weights), scout), blind=False)
+
+    def _hardest(self, n: int, drawn: _Drawn, scout: nn.Module) -> _Drawn:
+        """Close calls between two classes, always from the class that would have the fewest answers."""
+        outputs = predict(scout, drawn.x)
+        if outputs.shape[1] == 1:
+            outputs = torch.cat([torch.zeros_like(outputs), outputs], 1)
+        likely = outputs.softmax(1).topk(2, dim=1)
+        answered = class_counts(self.answer.labels, self.oracle.spec.classes)
+        return drawn[fairest(likely.indices[:, 0], -likely.values.diff(dim=1)[:, 0], answered)[:n]]
+
+    def _draw(self, n: int, weights: Mapping[str, float]) -> _Drawn:
+        """Queries in random order; what the pool cannot give, the others do."""
+        parts = []
+        for name, share in _shares(n, weights, len(self._left)).items():
+            place = self._left[:share] if name == POOL else torch.full((share,), -1)
+            x = self._pool[place] if name == POOL else self._sources[name](share, self.oracle.spec, self.draws)
+            parts.append(_Drawn(x, torch.full((share,), self.names.index(name)), place))
+        order = torch.randperm(n, generator=self.draws)
+        columns = ([part.x for part in parts], [part.origin for part in parts], [part.place for part in parts])
+        return _Drawn(*(torch.cat(column)[order] for column in columns))
+
+    def _ask(self, drawn: _Drawn, *, blind: bool = True) -> None:
+        try:
+            answer = self.oracle.query_up_to_budget(drawn.x)
+        except BudgetExhausted:
+            self.exhausted = True
+            if not self._answers:
+                raise
+            return
+        self.exhausted = len(answer) < len(drawn.x)
+        asked = drawn[: len(answer)]
+        self.x, self._answers = torch.cat([self.x, asked.x.float()]), [*self._answers, answer]
+        self._origin = torch.cat([self._origin, asked.origin])
+        self._blind = torch.cat([self._blind, torch.full((len(answer),), blind)])
+        self._left = self._left[~torch.isin(self._left, asked.place)]
+
+
+def source_weights(worth: Mapping[str, float], points: tuple[str, ...]) -> dict[str, float]:
+    """How much to ask of each source: twice as much for every `_DOUBLING` that an answer tells more.
+
+    Those among `points` get a tenth at most, unless nothing else tells anything: a victim may well answer noise with
+    all its classes, and yet that says little of what it does to pictures.
+    """
+    best = max(worth.values())
+    weights = {name: 2.0 ** ((value - best) / _DOUBLING) for name, value in worth.items()}
+    others = [name for name in worth if name not in points]
+    if others and max(worth[name] for name in others) >= _COLLAPSED:
+        allowed = sum(weights[name] for name in others) * _POINTS / (1 - _POINTS)
+        surplus = sum(weights[name] for name in worth if name in points) / allowed
+        weights |= {name: weights[name] / max(1.0, surplus) for name in worth if name in points}
+    return weights
+
+
+def _as_probs(answer: Answer) -> Tensor:
+    if answer.view.kind == "labels" or answer.classes == 1:
+        return F.one_hot(answer.labels, max(2, answer.classes)).float()
+    return answered_probs(answer)
+
+
+def _information(probs: Tensor) -> float:
+    if not len(probs):
+        return 0.0
+    entropy = torch.special.entr(probs.mean(0)).sum() - torch.special.entr(probs).sum(1).mean()
+    return float(entropy) / math.log(probs.shape[1])
+
+
+def _shares(n: int, weights: Mapping[str, float], pool: int) -> dict[str, int]:
+    """How many of `n` queries each source gives, at most `pool` of them the pool."""
+    shares = {}
+    if POOL in weights:
+        others = sum(weights.values()) - weights[POOL]
+        shares[POOL] = min(pool, round(n * weights[POOL] / (others + weights[POOL])))
+        weights, n = {name: weight for name, weight in weights.items() if name != POOL}, n - shares[POOL]
+    total = sum(weights.values())
+    shares |= {name: int(n * weight / total) for name, weight in weights.items()}
+    richest = max(weights, key=weights.__getitem__)
+    shares[richest] += n - sum(share for name, share in shares.items() if name != POOL)
+    return {name: share for name, share in shares.items() if share}

@@ -1,0 +1,130 @@
+"""Networks as students, sized by the input: two dense layers, LeNet, four convolutions, a residual network.
+
+How many steps one takes follows from the seconds it is given and from its multiplications, so the clock has no say in
+the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from leakmeter.extraction.students import Lesson, Student
+from leakmeter.extraction.students.augment import augmented
+from leakmeter.extraction.students.reading import loss, targets
+from leakmeter.extraction.students.scaled import scaled
+from leakmeter.models import make_model
+from leakmeter.seeds import derive, private_randomness
+from leakmeter.training.loop import Batch, Recipe, fit
+from leakmeter.victims.spec import VictimSpec
+
+_STEP, _OUTPUT = 2e-3, 1e-8  # seconds of one core: for a step at least, for one output of a layer there and back
+_RATE, _HALF_RATE = 7e10, 3e11  # multiplications a second, in 32 and in 16 bits
+_HALF_PAYS = 2_000_000  # multiplications an input from which 16-bit arithmetic is faster
+_LARGEST = 40  # pixels a side that a network sees; larger pictures are averaged down by its first layer
+_FEWEST, _MOST = 60, 20_000
+_BATCH, _LR = 128, 3e-3
+
+
+@dataclass(frozen=True)
+class Network(Student):
+    """A network of `leakmeter.models`, its name made from the victim's spec; None: not for such inputs."""
+
+    model: Callable[[VictimSpec], str | None]
+    differentiable = True
+
+    def suits(self, spec: VictimSpec) -> bool:
+        """Whether there is a network of this kind for such inputs."""
+        return self.model(spec) is not None
+
+    def build(self, spec: VictimSpec, x: Tensor, seed: int) -> nn.Module:
+        """The untrained network, from raw inputs to outputs."""
+        name = self.model(spec)
+        assert name is not None
+        first: list[nn.Module] = [scaled(spec, x)]
+        shape = spec.input_shape
+        if (factor := shrinking(shape)) > 1:
+            first.append(nn.AvgPool2d(factor))
+            shape = (shape[0], shape[1] // factor, shape[2] // factor)
+        if name == "dense":
+            with private_randomness(derive(seed, "dense")):
+                return nn.Sequential(*first, *_dense(math.prod(shape), spec.classes))
+        return nn.Sequential(*first, make_model(name, shape, spec.classes, seed=seed))
+
+    def fit(self, lesson: Lesson) -> nn.Module:
+        """One cycle of Adam, as many steps as fit into the lesson's seconds."""
+        model = self.build(lesson.spec, lesson.x, lesson.seed).to(lesson.job.device)
+        products, outputs = work(model, lesson.x[:1].to(lesson.job.device))
+        batch = min(_BATCH, max(16, len(lesson.x) // 4))
+        half = products >= _HALF_PAYS and lesson.job.device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
+        step = _STEP + batch * (outputs * _OUTPUT + 3 * products / (_HALF_RATE if half else _RATE))
+
+        def learn(model: nn.Module, columns: Batch, draws: torch.Generator) -> Tensor:
+            x, *target = columns
+            with torch.autocast("cpu", torch.bfloat16) if half else nullcontext():
+                learned = model(augmented(x, lesson.augmentation, draws))
+            return loss(learned.float(), tuple(target), lesson.reading)
+
+        return fit(
+            model,
+            (lesson.x, *targets(lesson.answer, lesson.reading)),
+            learn,
+            Recipe(steps=min(max(int(lesson.seconds / step), _FEWEST), _MOST), batch=batch, lr=_LR, schedule="cyclic"),
+            seed=lesson.seed,
+            progress=lesson.job.progress,
+            title=lesson.name,
+            checkpoint=lesson.job.checkpoint(lesson.name),
+        )
+
+
+def shrinking(shape: tuple[int, ...]) -> int:
+    """By how much pictures of this shape are averaged down before a network sees them."""
+    return max(1, min(shape[1:]) // _LARGEST) if len(shape) == 3 else 1
+
+
+def work(model: nn.Module, x: Tensor) -> tuple[int, int]:
+    """Multiplications of the dense and convolutional layers for the inputs `x`, and how many outputs these have."""
+    products: list[int] = []
+    outputs: list[int] = []
+
+    def count(layer: nn.Module, _: object, output: Tensor) -> None:
+        weight: Tensor = layer.weight  # type: ignore[assignment]
+        products.append(output.numel() // output.shape[1] * weight.numel())
+        outputs.append(output.numel())
+
+    layers = [part for part in model.modules() if isinstance(part, nn.Conv2d | nn.Linear)]
+    hooks = [layer.register_forward_hook(count) for layer in layers]
+    with torch.no_grad():
+        model.eval()(x)
+    for hook in hooks:
+        hook.remove()
+    return sum(products), sum(outputs)
+
+
+def _dense(features: int, classes: int) -> list[nn.Module]:
+    return [
+        nn.Flatten(),
+        nn.Linear(features, 256),
+        nn.ReLU(),
+        nn.Linear(256, 256),
+        nn.ReLU(),
+        nn.Linear(256, classes),
+    ]
+
+
+def _side(spec: VictimSpec) -> int:
+    """The shorter side of a picture; 0 for anything else."""
+    return min(spec.input_shape[1:]) if len(spec.input_shape) == 3 else 0
+
+
+DENSE = Network(lambda spec: "dense" if spec.features <= 1024 else None)
+LENET = Network(lambda spec: "lenet:12" if 8 <= _side(spec) < 32 and spec.input_shape[0] == 1 else None)
+CONVOLUTIONAL = Network(
+    lambda spec: None if _side(spec) < 8 else "small-conv:16" if spec.input_shape[0] == 1 else "small-conv:32"
+)
+RESIDUAL = Network(lambda spec: "resnet18:8" if _side(spec) >= 24 and spec.input_shape[0] > 1 else None)

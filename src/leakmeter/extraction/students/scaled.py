@@ -1,0 +1,33 @@
+"""Inputs as a network likes them: the box, or the spread of the queries where it is open, becomes about [-1, 1]."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from leakmeter.victims.spec import VictimSpec
+
+
+class Scaled(nn.Module):
+    """`(x - middle) / reach`: the first layer of a substitute, so that it takes raw inputs."""
+
+    middle: Tensor
+    reach: Tensor
+
+    def __init__(self, middle: Tensor, reach: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("middle", middle.clone())
+        self.register_buffer("reach", reach.clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The scaled inputs, in the type of the buffers."""
+        return (x.to(self.middle) - self.middle) / self.reach
+
+
+def scaled(spec: VictimSpec, x: Tensor) -> Scaled:
+    """By the victim's box; where it is open, by the mean and the spread of the queries `x`, feature by feature."""
+    if spec.low is not None and spec.high is not None:
+        low, high = spec.low.float(), spec.high.float()
+        return Scaled((low + high) / 2, ((high - low) / 2).clamp_min(1e-12))
+    spread, mean = torch.std_mean(x.float(), dim=0, unbiased=False)
+    return Scaled(mean, torch.where(spread > 0, spread, torch.ones_like(spread)))

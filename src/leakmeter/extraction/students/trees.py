@@ -1,0 +1,150 @@
+"""Trees as students: boosted ones, which add up to the victim's scores, and bagged ones, which average.
+
+Where scores are shown they are learned as numbers, one ensemble a class (one for two classes), not as classes: a score
+tells how far a boundary is. Scikit-learn grows them; the copy is a `TreeEnsemble`, which needs no pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from leakmeter.extraction.students import Lesson, Student
+from leakmeter.extraction.students.reading import seen_logits
+from leakmeter.extraction.targets import answered_probs
+from leakmeter.models.trees.ensemble import Tree, TreeEnsemble, empty_ensemble, leaf
+from leakmeter.models.trees.from_sklearn import from_sklearn
+from leakmeter.victims.spec import VictimSpec
+
+_MOST_FEATURES = 300
+_ROUND, _VALUE = 2e-3, 6e-8  # seconds a round of boosting costs, and those for every number it looks at
+_FEWEST, _MOST = 60, 800
+_BAGGED = 50
+
+
+class _Trees(Student):
+    differentiable = False
+
+    def suits(self, spec: VictimSpec) -> bool:
+        """Rows of a table that is not too wide."""
+        return len(spec.input_shape) == 1 and spec.features <= _MOST_FEATURES
+
+
+class Boosted(_Trees):
+    """Histogram gradient boosting."""
+
+    def fit(self, lesson: Lesson) -> nn.Module:
+        """As many rounds as fit into the lesson's seconds."""
+        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+        per_round = _ROUND + _VALUE * lesson.x.numel()
+        rounds = int(min(max(lesson.seconds / per_round / _outputs(lesson), _FEWEST), _MOST))
+        options: dict[str, Any] = {
+            "max_iter": rounds,
+            "learning_rate": 0.1 if rounds < 400 else 0.06,
+            "min_samples_leaf": 5 if len(lesson.x) > 500 else 2,
+            "l2_regularization": 1.0,
+            "max_features": 0.5,
+            "early_stopping": False,
+            "random_state": lesson.seed % 2**32,
+        }
+        return _fitted(
+            lesson, lambda: HistGradientBoostingRegressor(**options), lambda: HistGradientBoostingClassifier(**options)
+        )
+
+
+class Bagged(_Trees):
+    """Extremely randomised trees."""
+
+    def fit(self, lesson: Lesson) -> nn.Module:
+        """A fixed number of trees: more change little."""
+        from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+
+        seed, least = lesson.seed % 2**32, 1 if len(lesson.x) < 2000 else 2
+        options: dict[str, Any] = {"random_state": seed, "min_samples_leaf": least, "max_features": None}
+        return _fitted(
+            lesson,
+            lambda: ExtraTreesRegressor(_BAGGED, **options | {"max_features": 1.0}),
+            lambda: ExtraTreesClassifier(_BAGGED, **options),
+        )
+
+
+def _fitted(lesson: Lesson, regressor: Callable[[], Any], classifier: Callable[[], Any]) -> TreeEnsemble:
+    x = lesson.x.flatten(1).double().numpy()
+    if lesson.reading == "labels":
+        return _of_labels(x, lesson, classifier)
+    scores = _scores(lesson)
+    found = [from_sklearn(regressor().fit(x, column)) for column in scores.T]
+    return side_by_side(found, "score" if lesson.spec.classes == 2 else "scores")
+
+
+def _outputs(lesson: Lesson) -> int:
+    classes = max(2, lesson.spec.classes)
+    return 1 if classes == 2 else classes
+
+
+def _scores(lesson: Lesson) -> NDArray[np.float64]:
+    """What is learned as numbers: logits, or where they are softened the probabilities themselves."""
+    if lesson.spec.classes == 1:
+        return lesson.answer.logits.double().numpy()
+    if lesson.reading == "softened":
+        values = 4 * (answered_probs(lesson.answer).double() - 1 / lesson.spec.classes)
+    else:
+        values = seen_logits(lesson.answer).double()
+    return (values[:, 1:] - values[:, :1] if lesson.spec.classes == 2 else values).numpy()
+
+
+def _of_labels(x: NDArray[np.float64], lesson: Lesson, classifier: Callable[[], Any]) -> TreeEnsemble:
+    """The classifier's own ensemble, spread over all classes of the victim: a class never answered is never named."""
+    labels = lesson.answer.labels.numpy()
+    seen = np.unique(labels)
+    classes = lesson.spec.classes
+    if len(seen) == 1:
+        value = [8.0 * (2 * int(seen[0]) - 1)] if classes == 1 else [8.0 * (k == seen[0]) for k in range(classes)]
+        return TreeEnsemble([leaf(value)], [0.0] * len(value))
+    found = from_sklearn(classifier().fit(x, labels))
+    return found if len(seen) == classes else _spread(found, seen, classes)
+
+
+def _spread(found: TreeEnsemble, seen: NDArray[np.int64], classes: int) -> TreeEnsemble:
+    """An ensemble of the classes that were answered as one of all of them."""
+    state = dict(found.named_buffers())
+    link = int(found.semantics[2])
+    if classes > 1:
+        columns = torch.from_numpy(seen if found.value.shape[1] == len(seen) else seen[1:])
+        value, base = (
+            torch.zeros(len(found.value), classes).double(),
+            torch.full((classes,), 0.0 if link == 2 else -30.0),
+        )
+        base[torch.from_numpy(seen)] = 0.0
+        value[:, columns], base[columns] = found.value, found.base.float()
+        state |= {"value": value, "base": base.double()}
+    state["semantics"] = torch.tensor([*found.semantics[:2].tolist(), 2 if link == 2 and classes > 1 else 0])
+    wide = empty_ensemble((1,), classes)
+    wide.load_state_dict(state)
+    return wide
+
+
+def side_by_side(found: list[TreeEnsemble], link: Any) -> TreeEnsemble:
+    """Ensembles of one output each as one ensemble of as many outputs."""
+    trees, width = [], len(found)
+    for output, ensemble in enumerate(found):
+        value = np.zeros((len(ensemble.value), width))
+        value[:, output] = ensemble.value[:, 0].numpy()
+        ends = [*ensemble.roots.tolist(), len(value)]
+        for start, end in pairwise(ends):
+            part = slice(start, end)
+            column = {name: getattr(ensemble, name)[part].numpy() for name in ("feature", "threshold", "missing_left")}
+            left, right = (getattr(ensemble, side)[part].numpy() - start for side in ("left", "right"))
+            trees.append(Tree(**column, left=left, right=right, value=value[part]))
+    single = bool(found[0].semantics[1])
+    return TreeEnsemble(trees, [float(ensemble.base[0]) for ensemble in found], link=link, single=single)
+
+
+BOOSTED, BAGGED = Boosted(), Bagged()

@@ -1,0 +1,73 @@
+"""Queries a hidden unit against depth and width: is the paper's open question answered by a flat line?"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch import nn
+
+from leakmeter.seeds import stream
+from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.ours.exact_queries import run_exact
+
+D, OUTPUTS = 128, 10
+DEPTHS = (1, 2, 3, 4, 5, 6)
+WIDTHS = (16, 32)
+MOST = 60
+"""Queries a unit after which a run ends, with what it has."""
+
+
+def deep_network(widths: tuple[int, ...], *, seed: int, dtype: torch.dtype = torch.float64) -> nn.Sequential:
+    """Fully connected with ReLUs between, `widths` from the input to the outputs; normal weights, as in He et al."""
+    generator = stream(seed, "exact", "deep victim")
+    modules: list[nn.Module] = []
+    for inputs, outputs in pairwise(widths):
+        layer = nn.utils.skip_init(nn.Linear, inputs, outputs, dtype=torch.float64)  # type: ignore[no-untyped-call]
+        with torch.no_grad():
+            size = (2 / inputs) ** 0.5
+            layer.weight.copy_(size * torch.randn(outputs, inputs, generator=generator, dtype=torch.float64))
+            layer.bias.copy_(0.3 * torch.randn(outputs, generator=generator, dtype=torch.float64))
+        modules += [layer, nn.ReLU()]
+    return nn.Sequential(*modules[:-1]).to(dtype)
+
+
+def main(settings: StudyOptions) -> dict[str, Any]:
+    """Writes `exact-depth.json` and `.png` into `out`: means over seeds, and the share of runs that were exact."""
+    record = settings.record("exact-depth", d=D, outputs=OUTPUTS, seeds=[*settings.numbers])
+    runs = [(w, n) for w in WIDTHS for n in DEPTHS if not settings.quick or (w == WIDTHS[0] and n <= 2)]
+    means: dict[str, dict[int, dict[str, float]]] = {}
+    with settings.progress.task("exact reconstruction", len(runs) * settings.seeds) as task:
+        for width, depth in runs:
+            cells = []
+            for seed in settings.numbers:
+                net = deep_network((D, *[width] * depth, OUTPUTS), seed=seed)
+                compute = partial(run_exact, net, "logits+gradient", seed=seed, budget=MOST * width * depth)
+                cells.append(record.cell(f"width {width}, depth {depth}, seed {seed}", compute))
+                task.advance()
+            queries = fmean(cell["queries"] for cell in cells) / (width * depth)
+            exact = fmean(float(cell["certificate"]["exact"]) for cell in cells)
+            means.setdefault(f"width {width}", {})[depth] = {"queries a unit": queries, "exact": exact}
+    content = record.write(means=means)
+    _draw(means, settings.out / "exact-depth.png")
+    return content
+
+
+def _draw(means: dict[str, dict[int, dict[str, float]]], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    for label, points in means.items():
+        axes.plot([*points], [point["queries a unit"] for point in points.values()], "o-", label=label)
+        for depth, point in points.items():
+            if point["exact"] < 1:
+                axes.annotate(f"{point['exact']:.0%} exact", (depth, point["queries a unit"]))
+    axes.set(xlabel="hidden layers", ylabel="gradient queries per hidden unit", title=f"d = {D}, {OUTPUTS} outputs")
+    axes.set_ylim(bottom=0)
+    axes.legend()
+    figure.savefig(path, dpi=150)

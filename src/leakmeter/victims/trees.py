@@ -1,0 +1,112 @@
+"""Models of trees in their libraries' own files: XGBoost `.json` and `.ubj`, LightGBM `.txt`, CatBoost `.cbm`.
+
+None of them is a pickle. All but CatBoost's are read here, without the library.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from leakmeter.errors import UsageError, first_line, missing_extra
+from leakmeter.models.trees import from_lightgbm, from_xgboost
+from leakmeter.models.trees.ensemble import TreeEnsemble
+from leakmeter.models.trees.from_catboost import from_catboost
+from leakmeter.models.trees.ubjson import parse_ubjson
+from leakmeter.victims.kind import FileKind, Request
+
+
+class TreeFunction:
+    """An ensemble as a function from rows to probabilities."""
+
+    outputs = "probs"
+
+    def __init__(self, ensemble: TreeEnsemble, features: int, names: list[str] | None) -> None:
+        self._ensemble = ensemble
+        self.input_shape = (features,)
+        self.names = names
+        """The columns it was trained on, where the file says them."""
+        self.dtype = torch.float32 if bool(ensemble.semantics[1]) else torch.float64
+        with torch.no_grad():
+            self.classes = ensemble(torch.zeros(1, features)).shape[1]
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """A probability for each class."""
+        with torch.no_grad():
+            return np.asarray(self._ensemble(torch.from_numpy(x)).softmax(1))
+
+
+class TreesKind(FileKind):
+    """Boosted trees as their libraries save them."""
+
+    form = "an XGBoost .json or .ubj, LightGBM .txt or CatBoost .cbm file"
+    suffixes = (".json", ".ubj", ".txt", ".cbm")
+
+    def read(self, path: Path, request: Request) -> TreeFunction:  # noqa: ARG002
+        """The ensemble as a function."""
+        return read_trees(path)
+
+
+def read_trees(path: Path) -> TreeFunction:
+    """The model in the file, known by the ending of its name."""
+    suffix, source = path.suffix.lower(), str(path)
+    try:
+        if suffix == ".cbm":
+            return _catboost(path)
+        if suffix == ".txt":
+            return _lightgbm(path.read_text(errors="replace"), source)
+        parse = parse_ubjson if suffix == ".ubj" else from_xgboost.parse_json
+        return _xgboost(parse(path.read_bytes(), source), source)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(
+            f"expected a model of trees in {path}, got a file that lacks parts of one: {error!r}"
+        ) from error
+
+
+def column_names(source: str) -> list[str] | None:
+    """The columns a model in such a file was trained on; None: it does not say, or it is another kind of victim."""
+    path = Path(source)
+    return read_trees(path).names if path.suffix.lower() in TreesKind.suffixes and path.is_file() else None
+
+
+def _xgboost(document: dict[str, Any], source: str) -> TreeFunction:
+    ensemble = from_xgboost.from_xgboost(document, source)
+    return TreeFunction(ensemble, from_xgboost.features(document), from_xgboost.feature_names(document))
+
+
+def _lightgbm(text: str, source: str) -> TreeFunction:
+    ensemble, head = from_lightgbm.from_lightgbm(text, source), from_lightgbm.header(text, source)
+    names = head.get("feature_names", "").split()
+    plain = all(name == f"Column_{place}" for place, name in enumerate(names))
+    return TreeFunction(ensemble, int(head["max_feature_idx"]) + 1, None if plain else names)
+
+
+def _catboost(path: Path) -> TreeFunction:
+    try:
+        import catboost
+    except ImportError as error:
+        raise missing_extra("catboost", "trees") from error
+    model = catboost.CatBoost()
+    try:
+        model.load_model(str(path))
+    except catboost.CatBoostError as error:
+        raise UsageError(f"{path} is not a CatBoost model: {first_line(error)}") from error
+    loss = str(model.get_all_params().get("loss_function", ""))
+    if loss not in ("Logloss", "CrossEntropy", "MultiClass"):
+        raise UsageError(
+            f"expected a CatBoost classifier (Logloss, CrossEntropy or MultiClass) in {path}, got the loss '{loss}'; "
+            "leakmeter measures copies of classifiers"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_model(str(Path(folder) / "model.json"), format="json")
+        document = json.loads((Path(folder) / "model.json").read_text())
+    names = list(model.feature_names_)
+    plain = all(name == str(place) for place, name in enumerate(names))
+    return TreeFunction(from_catboost(document, str(path)), len(names), None if plain else names)

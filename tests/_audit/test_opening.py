@@ -1,0 +1,104 @@
+"""Test data and victim fit each other: ranges, parts and labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from leakmeter._audit.flow import audit
+from leakmeter._audit.opening import fit_test, load_test, open_victim
+from leakmeter.errors import UsageError
+from leakmeter.plan import make_plan
+
+RNG = np.random.default_rng(0)
+LINEAR = """
+import numpy as np
+W = np.random.default_rng(0).normal(size=({features}, 3))
+def make():
+    def scores(x):
+        return x.reshape(len(x), -1) @ W
+    return scores
+"""
+
+
+def plan(folder: Path, arrays: dict[str, np.ndarray], **victim: Any):
+    np.savez(folder / "own.npz", **arrays)
+    features = int(np.prod(next(iter(arrays.values())).shape[1:]))
+    (folder / "own.py").write_text(LINEAR.format(features=features))
+    return {
+        "victim": {"source": f"{folder}/own.py:make", "outputs": "logits", **victim},
+        "data": {"name": str(folder / "own.npz")},
+    }
+
+
+def test_pixels_are_stretched_to_the_range_the_model_takes(tmp_path) -> None:
+    pixels = RNG.integers(0, 256, (20, 8, 8), dtype=np.uint8)
+    made = make_plan(plan(tmp_path, {"x": pixels}, low=-1.0, high=1.0))
+    test = load_test(made)
+    x = fit_test(test, open_victim(made, test)).x
+    np.testing.assert_allclose(x[:, 0], pixels / 255 * 2 - 1, atol=1e-6)
+
+
+def test_floats_beyond_one_need_the_range_and_then_stay_as_they_are(tmp_path) -> None:
+    floats = RNG.uniform(-1, 1, (20, 8, 8)).astype(np.float32)
+    content = plan(tmp_path, {"x": floats})
+    with pytest.raises(UsageError, match=r"say which range the model takes, for example low=-1, high=1 \(--low=-1"):
+        load_test(make_plan(content))
+    made = make_plan(content | {"victim": content["victim"] | {"low": -1.0, "high": 1.0}})
+    test = load_test(made)
+    np.testing.assert_array_equal(fit_test(test, open_victim(made, test)).x[:, 0], floats)
+
+
+def test_a_file_is_parted_only_where_an_arm_learns_from_it(tmp_path) -> None:
+    arrays = {"x": RNG.random((20, 4)).astype(np.float32), "y": RNG.integers(0, 3, 20)}
+    content = plan(tmp_path, arrays, low=0.0, high=1.0)
+    assert len(load_test(make_plan(content))) == 4
+    alone = content | {"attacks": [{"name": "surrogate"}]}
+    assert len(load_test(make_plan(alone))) == 20
+    pool = {"name": "surrogate", "control": True, "pool": content["data"]["name"]}
+    assert len(load_test(make_plan(content | {"attacks": [pool]}))) == 4
+
+
+def test_without_labels_fidelity_is_measured_and_no_arm_learns_from_the_test_data(tmp_path) -> None:
+    content = plan(tmp_path, {"x": RNG.random((40, 4)).astype(np.float32)}, low=0.0, high=1.0)
+    quick = {"budget": 60, "stops": [60], "seeds": [0], "views": ["labels"], "detectors": []}
+    attack = {"name": "surrogate", "recipe": {"steps": 60, "lr": 0.01}}
+    result = audit(content | quick | {"attacks": [attack]}, out=tmp_path / "runs")
+    (cell,) = result.cells
+    assert cell.final.score.n == 40
+    assert cell.final.score.accuracy is None
+    assert cell.final.score.fidelity > 0.3
+    from leakmeter._audit.flow import complete
+
+    made = make_plan(content)
+    test = load_test(made)
+    filled = complete(made, open_victim(made, test), test)
+    assert filled.attacks
+    assert not any(attack.options.get("pool") for attack in filled.attacks)
+
+
+def test_an_assumed_range_and_names_of_folders_are_in_the_result(tmp_path) -> None:
+    from PIL import Image
+
+    for name in ("cat", "dog", "owl"):
+        (tmp_path / "pictures" / name).mkdir(parents=True)
+        for k in range(4):
+            pixels = RNG.integers(0, 256, (8, 8), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "pictures" / name / f"{k}.png")
+    content = plan(tmp_path, {"x": np.zeros((2, 8, 8), np.uint8)}) | {"data": {"name": str(tmp_path / "pictures")}}
+    quick = {"budget": 40, "stops": [40], "seeds": [0], "views": ["labels"], "detectors": []}
+    attack = {"name": "surrogate", "student": "mlp", "recipe": {"steps": 5, "lr": 0.01}}
+    result = audit(content | quick | {"attacks": [attack]}, out=tmp_path / "runs")
+    assert result.victim.class_names == ["cat", "dog", "owl"]
+    assert "taken to be 0 to 1, that of the test pictures" in result.verdict.sentences[-1]
+    assert "taken to be 0 to 1" in (result.folder / "report.html").read_text()
+
+
+def test_edges_by_column_in_a_plan() -> None:
+    made = make_plan({"victim": {"source": "a:b", "low": [0, -1], "high": [1, 5.5]}})
+    assert made.victim.keywords()["low"] == (0.0, -1.0)
+    torch.testing.assert_close(torch.tensor(made.victim.keywords()["high"]), torch.tensor((1.0, 5.5)))

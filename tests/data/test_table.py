@@ -1,0 +1,149 @@
+"""Tables: what is read, what is described, and the one sentence for everything that is wrong with one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leakmeter.data.catalogue import load
+from leakmeter.data.columns import Column, Columns
+from leakmeter.data.describe import describe
+from leakmeter.data.table import read
+from leakmeter.errors import UsageError
+
+polars = pytest.importorskip("polars")
+HEADER = "Age,Sex,Amount,home_own,home_rent,Class\n"
+ROWS = [
+    "41,male,12.5,1,0,good",
+    "23,female,,0,1,bad",
+    "67,male,80,1,0,good",
+    "30,female,1e2,0,1,bad",
+    "19,male,5,1,0,bad",
+]
+
+
+def written(folder: Path, text: str, name: str = "rows.csv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    return written(tmp_path, HEADER + "\n".join(ROWS * 4) + "\n")
+
+
+def test_a_file_is_described_and_encoded(rows: Path) -> None:
+    train, test = (load(str(rows), split, target="Class") for split in ("train", "test"))
+    assert len(train) == 16
+    assert len(test) == 4
+    assert train.columns is not None
+    age, sex, amount, own, _ = train.columns
+    assert (age.kind, age.low, age.high) == ("integer", 19, 67)
+    assert (sex.kind, sex.levels) == ("categorical", ("female", "male"))
+    assert (amount.kind, amount.missing) == ("numeric", True)
+    assert (own.kind, own.group) == ("onehot", "home")
+    assert train.classes == 2
+    both = torch.cat([train.x, test.x])
+    assert set(both[:, 1].tolist()) == {0.0, 1.0}
+    assert int(both[:, 2].isnan().sum()) == 4
+
+
+def test_the_section_written_is_the_section_read(rows: Path) -> None:
+    columns = describe(read(rows), rows, "Class")
+    assert list(Columns.parse(columns.section())) == list(columns)
+
+
+def test_parquet_reads_alike(rows: Path, tmp_path: Path) -> None:
+    frame = polars.read_csv(rows)
+    frame.write_parquet(tmp_path / "rows.parquet")
+    one, other = (load(str(path), "train", target="Class") for path in (rows, tmp_path / "rows.parquet"))
+    assert torch.equal(one.x.nan_to_num(-1), other.x.nan_to_num(-1))
+    assert torch.equal(one.labelled()[1], other.labelled()[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "told"),
+    [
+        ("", None, "empty file"),
+        (HEADER, "Class", "empty table"),
+        ("a,b,a\n1,2,3\n", None, "'a' twice"),
+        ("a,b\n1,2\n1,3\n", None, "'a' of .* got one only"),
+        ("a,b\n1,2\n2,x\n3,4\n", None, "number in the column 'b' .* 'x' in row 2"),
+        ("a,when\n1,2024-01-05\n2,2024-02-05\n", None, "'when' .* dates"),
+        ("a,b\n1,2\n2,3\n", "c", "the target 'c' .* got a, b"),
+        ("a,y\n1,0\n2,\n3,1\n", "y", "a class in the column 'y' .* row 2"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(tmp_path: Path, text: str, target: str | None, told: str) -> None:
+    with pytest.raises(UsageError, match=told) as caught:
+        load(str(written(tmp_path, text)), "train", target=target)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_was_declared_is_held_to(rows: Path) -> None:
+    known = list(describe(read(rows), rows, "Class"))
+    few = [Column(name="Sex", kind="categorical", levels=("male", "other")) if c.name == "Sex" else c for c in known]
+    with pytest.raises(UsageError, match=r"levels male, other in the column 'Sex' .* 'female' in row 2"):
+        load(str(rows), "train", columns=Columns(few), target="Class")
+    low = [Column(name="Age", kind="integer", low=20, high=70) if c.name == "Age" else c for c in known]
+    with pytest.raises(UsageError, match=r"from 20 to 70 in the column 'Age', got 19 in row 5"):
+        load(str(rows), "train", columns=Columns(low), target="Class")
+    strict = [c.model_copy(update={"missing": False}) for c in known]
+    with pytest.raises(UsageError, match=r"a value in the column 'Amount' .* row 2"):
+        load(str(rows), "train", columns=Columns(strict), target="Class")
+    extra = [*known, Column(name="Ages", low=0, high=1)]
+    with pytest.raises(UsageError, match=r"the column 'Ages' .* did you mean 'Age'"):
+        load(str(rows), "train", columns=Columns(extra), target="Class")
+
+
+def test_columns_are_checked() -> None:
+    for settings, told in [
+        ({"kind": "integer"}, "low and high"),
+        ({"low": 1, "high": 1}, "constant column"),
+        ({"kind": "categorical", "levels": ["a"]}, "two different levels"),
+        ({"kind": "nominal"}, "kind"),
+        ({"kind": "onehot"}, "group"),
+    ]:
+        with pytest.raises(UsageError, match=f"column 'a' .*{told}"):
+            Columns.parse({"a": settings})
+
+
+@given(st.integers(1, 40), st.integers(0, 2**32))
+def test_uniform_rows_are_admitted_and_stay_where_they_are(n: int, seed: int) -> None:
+    columns = Columns(
+        [
+            Column(name="a", kind="integer", low=-3, high=9),
+            Column(name="b", low=0.1, high=0.7),
+            Column(name="c", kind="categorical", levels=(10, 20, 40)),
+            Column(name="d", kind="onehot", group="g"),
+            Column(name="e", kind="onehot", group="g"),
+        ]
+    )
+    x = columns.uniform(n, torch.Generator().manual_seed(seed))
+    assert torch.equal(columns.snap(columns.admit(x)), x)
+    noisy = columns.snap(x + torch.randn(x.shape, generator=torch.Generator().manual_seed(seed)) * 10)
+    columns.admit(noisy)
+
+
+@pytest.mark.slow
+def test_a_million_rows_stay_below_a_gigabyte(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = {f"n{j}": rng.normal(size=10**6) for j in range(11)} | {"y": rng.integers(0, 2, 10**6)}
+    polars.DataFrame(frame | {"s": rng.choice(["a", "b", "c"], 10**6)}).write_parquet(tmp_path / "m.parquet")
+    code = (
+        "import resource, sys; from leakmeter.data.catalogue import load; "
+        "assert len(load(sys.argv[1], 'train', target='y')) == 800_000; "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "m.parquet"], capture_output=True, text=True, check=True
+    )
+    assert int(out.stdout) * (1024 if sys.platform != "darwin" else 1) < 10**9

@@ -1,0 +1,100 @@
+"""Several hidden layers: what is recovered, and what is said where it is not."""
+
+import pytest
+import torch
+from torch import nn
+
+import leakmeter as lm
+from leakmeter.extraction.exact.certificate import aligned
+from leakmeter.extraction.exact.output import flips
+from leakmeter.extraction.exact.peel import components
+from leakmeter.extraction.exact.rows import agree, evidence, merge, signs
+from leakmeter.extraction.exact.stack import Layer, Stack
+from leakmeter.studies.ours.exact_depth import deep_network
+
+
+def off(copy: nn.Module, net: nn.Module, x: torch.Tensor) -> float:
+    with torch.no_grad():
+        truth = net(x)
+        return float((truth - copy(x)).abs().max() / truth.abs().max())
+
+
+def stack_of(net: nn.Sequential, layers: int) -> Stack:
+    linear = [module for module in net if isinstance(module, nn.Linear)][:layers]
+    return Stack([Layer.of(module.weight.detach(), module.bias.detach()) for module in linear])
+
+
+@pytest.mark.parametrize("widths", [(30, 12, 6, 4), (20, 8, 5, 1)], ids=["several outputs", "one output"])
+def test_two_hidden_layers_come_back(widths: tuple[int, ...], oracle) -> None:
+    net = deep_network(widths, seed=0)
+    copy = lm.extract("exact", oracle(net, "logits+gradient", widths[0], budget=4000))
+    assert copy.notes["layers"] == list(widths[1:-1])
+    assert copy.findings.exact
+    assert off(copy.substitute, net, 3 * torch.randn(5000, widths[0]).double()) < 1e-9
+    assert (aligned(copy.substitute.hidden, net[0], tolerance=1e-10) >= 0).all()
+
+
+def test_values_alone_are_enough(oracle) -> None:
+    net = deep_network((20, 8, 5, 1), seed=0)
+    copy = lm.extract("exact-values", oracle(net, "logits", 20, budget=60_000))
+    assert copy.notes["layers"] == [8, 5]
+    assert off(copy.substitute, net, torch.randn(5000, 20).double()) < 1e-7
+
+
+@pytest.mark.parametrize("budget", [5, 60, 150, 260])
+def test_what_was_found_survives_a_spent_budget(budget: int, oracle) -> None:
+    net = deep_network((30, 12, 6, 4), seed=0)
+    door = oracle(net, "logits+gradient", 30, budget=budget)
+    copy = lm.extract("exact", door)
+    assert door.ledger.spent() <= budget
+    assert not copy.findings.complete
+    assert copy.substitute(torch.randn(3, 30).double()).shape == (3, 4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_single_precision_from_values_never_raises_and_never_claims_too_much(seed: int, oracle) -> None:
+    net = deep_network((16, 32, 1), seed=seed, dtype=torch.float32)
+    findings = lm.extract("exact-values", oracle(net, "logits", 16, budget=3000), seed=seed).findings
+    assert not findings.exact or findings.certificate.relative_error < 1e-3
+
+
+def test_a_bend_tells_the_weights_of_units_that_are_on() -> None:
+    net = deep_network((12, 6, 4, 2), seed=1)
+    stack, top = stack_of(net, 1), stack_of(net, 2)
+    x = torch.randn(1, 12).double()
+    z, gradient = top.slopes(x, torch.eye(12).double())
+    x = x - (z[0, 0] / gradient[0, 0].square().sum()) * gradient[0, 0]  # onto the surface of unit 0, nearly
+    z, gradient = top.slopes(x, torch.eye(12).double())
+    basis = torch.linalg.svd(net[0].weight.detach(), full_matrices=False)[2].T
+    normal = gradient[:, 0] / gradient[:, 0].norm(dim=1, keepdim=True)
+    found = evidence(stack, x, normal, torch.full((1,), 1e-14).double(), basis, 1e-7)
+    on = stack.inputs(x)[0][0] > 0
+    truth = net[2].weight.detach()[0] * on
+    assert torch.equal(found.known[0, :-1], on)
+    cosine = (found.row[0, :-1] @ truth) / (found.row[0, :-1].norm() * truth.norm())
+    assert abs(float(cosine)) == pytest.approx(1.0, abs=1e-12)
+    turned = Stack([stack.layers[0].turned(torch.arange(6) % 2 == 0)])
+    facing = signs(turned, x, normal, torch.full((1,), 1e-14), basis, 1e-7)
+    assert torch.equal(facing.votes > 0, torch.arange(6) % 2 == 1)
+
+
+def test_bends_of_one_unit_agree_and_merge() -> None:
+    row, other = torch.randn(8).double(), torch.randn(8).double()
+    known = torch.ones(3, 8, dtype=torch.bool)
+    known[0, 4:6], known[1, :2] = False, False
+    from leakmeter.extraction.exact.rows import Evidence
+
+    found = Evidence(torch.stack([row, -3 * row, other]) * known, known, torch.ones(3, dtype=torch.bool))
+    groups = components(agree(found, 1e-6, 3))
+    assert [group.tolist() for group in groups] == [[0, 1]]
+    merged, complete = merge(found, groups[0])
+    assert bool(complete.all())
+    assert float((merged @ row).abs() / (merged.norm() * row.norm())) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_units_that_face_the_other_way_are_told_by_what_passes_by_them() -> None:
+    w, below = torch.randn(3, 6).double(), torch.randn(6, 9).double()
+    turned = torch.tensor([True, False, True, True, False, False])
+    found, rest = flips(w, -(w * turned) @ below, below)
+    assert torch.equal(found, turned)
+    assert float(rest.norm()) < 1e-9

@@ -1,0 +1,103 @@
+"""The attacker who chooses, on victims so small that every choice is known beforehand."""
+
+import pytest
+import torch
+from torch import nn
+
+from leakmeter.errors import UsageError
+from leakmeter.extraction.auto import Auto, Candidate, _Trial, ranked
+from leakmeter.extraction.base import Extraction, extract
+from leakmeter.extraction.conformance import check_attack
+from leakmeter.oracle.answer import Answer
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.seeds import stream
+from leakmeter.victims.load import load_victim
+from leakmeter.victims.victim import Victim
+
+QUICK = {"effort": 0.02}
+
+
+def linear_victim(shape=(12,), classes=3) -> Victim:
+    torch.manual_seed(3)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(torch.Size(shape).numel(), classes))
+    return load_victim(net, input_shape=shape, low=0.0, high=1.0, classes=classes, outputs="logits")
+
+
+def steal(victim: Victim, view: str, budget: int, **options) -> Extraction:
+    test = victim.spec.sample(500, stream(77))
+    return extract("auto", Oracle(victim, view, budget), seed=1, test=test, **QUICK, **options)
+
+
+@pytest.mark.parametrize("view", ["probs", "labels"])
+def test_it_keeps_the_rules_of_attacks(view: str) -> None:
+    check_attack(Auto(effort=0.005, students=("linear", "dense"), sources=("glyphs", "uniform")), view=view)
+
+
+def test_a_linear_victim_is_found_to_be_linear() -> None:
+    copy = steal(linear_victim(), "probs", 200)
+    chosen = [trial for trial in copy.findings.tried if trial.chosen]
+    assert [trial.name.partition(",")[0] for trial in chosen] == ["linear"]
+    assert {"dense, logits", "linear, softened", "linear, labels"} <= {trial.name for trial in copy.findings.tried}
+    assert copy.curve[-1].score.fidelity > 0.98
+
+
+@pytest.mark.parametrize("view", ["logits", "probs:2", "top:1", "top:2", "labels"])
+def test_every_view_spends_exactly_the_budget_and_gives_a_copy(view: str) -> None:
+    oracle = Oracle(linear_victim(), view, 200)
+    test = oracle.spec.sample(300, stream(77))
+    copy = extract("auto", oracle, seed=1, test=test, stops=[100], **QUICK)
+    assert oracle.ledger.spent() == 200
+    assert [point.queries for point in copy.curve] == [100, 200]
+    assert copy.curve[-1].score.fidelity > 0.8
+    assert sum(source["queries"] for source in copy.notes["sources"].values()) == 200
+
+
+def test_answers_that_a_defense_turned_into_noise_but_for_the_label_are_read_as_labels() -> None:
+    """The probabilities say nothing but which is highest: whoever sees them must do as well as who sees the label."""
+    victim = linear_victim()
+
+    def spoil(answer: Answer) -> Answer:
+        noise = 10 ** (-30 * torch.rand(len(answer), 3, generator=stream(int(answer.labels.sum()))))
+        noise[torch.arange(len(answer)), answer.labels] = 10
+        return Answer(answer.view, 3, {"probs": noise / noise.sum(1, keepdim=True)})
+
+    test = victim.spec.sample(500, stream(77))
+    oracle = Oracle(victim, "probs", 400, undo=spoil)
+    spoiled = extract("auto", oracle, seed=1, test=test, students=("linear",), **QUICK)
+    assert next(trial for trial in spoiled.findings.tried if trial.chosen).name == "linear, labels"
+    assert spoiled.curve[-1].score.fidelity > 0.85
+
+
+def test_a_single_score_is_copied() -> None:
+    victim = linear_victim(classes=1)
+    assert steal(victim, "labels", 150).curve[-1].score.fidelity > 0.8
+
+
+def test_a_pool_is_used() -> None:
+    pool = torch.rand(80, 12, generator=stream(5))
+    copy = steal(linear_victim(), "labels", 150, pool=pool)
+    assert 0 < copy.notes["sources"]["pool"]["queries"] <= 80
+
+
+def test_the_ranking_puts_the_highest_first_and_of_equals_the_one_tried_first() -> None:
+    trials = [
+        _Trial((Candidate(name, "labels", "none"),), value, nn.Identity())
+        for name, value in zip("abc", (0.5, 0.9, 0.9), strict=True)
+    ]
+    assert [trial.candidates[0].student for trial in ranked(trials)] == ["b", "c", "a"]
+
+
+def test_without_an_end_it_says_what_to_give() -> None:
+    with pytest.raises(UsageError, match="budget"):
+        extract("auto", Oracle(linear_victim(), "probs"))
+
+
+@pytest.mark.parametrize("view", ["probs", "labels", "probs:1"])
+@pytest.mark.parametrize(("budget", "stops"), [(1, ()), (3, ()), (60, (1, 8))])
+def test_a_ladder_begins_at_one_query(view: str, budget: int, stops: tuple[int, ...]) -> None:
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 3))
+    victim = load_victim(network, input_shape=(1, 8, 8), low=0.0, high=1.0)
+    oracle = Oracle(victim, view, budget)
+    copy = extract("auto", oracle, seed=5, stops=stops, effort=0.02, students=("linear",))
+    assert [point.queries for point in copy.curve] == [*stops, budget]
+    assert bool(copy.findings.tried) == (budget > 40)

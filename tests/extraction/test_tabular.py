@@ -1,0 +1,122 @@
+"""Students of trees against their definition, rows that keep to the columns, and the attack on tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+
+import leakmeter as lm
+from leakmeter.data.columns import Column, Columns
+from leakmeter.errors import NotApplicable
+from leakmeter.evaluation.score import predict
+from leakmeter.extraction.base import AttackJob
+from leakmeter.extraction.conformance import check_attack
+from leakmeter.extraction.sources.tables import amounts, beside_thresholds
+from leakmeter.extraction.students import STUDENTS, Lesson
+from leakmeter.extraction.tabular import Tabular
+from leakmeter.models.saved import load_network, save_network
+from leakmeter.oracle.answer import Answer
+from leakmeter.oracle.view import View
+from leakmeter.victims.victim import Victim
+
+COLUMNS = Columns(
+    [
+        Column(name="Age", kind="integer", low=18, high=80),
+        Column(name="Gain", kind="integer", low=0, high=90_000),
+        Column(name="Job", kind="categorical", levels=("a", "b", "c")),
+    ]
+)
+
+
+def victim(classes: int = 2, model: Any = None) -> Victim:
+    x = COLUMNS.uniform(800, torch.Generator().manual_seed(0)).numpy()
+    x[:, 1] *= np.random.default_rng(0).random(800) < 0.3
+    score = x[:, 0] / 20 + (x[:, 1] > 3000) * 2 - x[:, 2]
+    y = np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+    made = GradientBoostingClassifier(n_estimators=20, random_state=0) if model is None else model
+    return lm.load_victim(made.fit(x, y), columns=COLUMNS)
+
+
+def lesson(target: Victim, view: str, reading: Any, n: int = 600) -> Lesson:
+    x = target.spec.sample(n, torch.Generator().manual_seed(1)).float()
+    answer = lm.Oracle(target, view=view).query(x)
+    job = AttackJob(0, torch.device("cpu"))
+    return Lesson(x, answer, reading, "none", target.spec, job, 3, "test", 1.0)
+
+
+@pytest.mark.parametrize("student", ["boosted", "bagged"])
+@pytest.mark.parametrize(("view", "reading"), [("probs", "logits"), ("probs", "softened"), ("labels", "labels")])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_trees_learn_what_they_are_shown(student: str, view: str, reading: str, classes: int, tmp_path: Path) -> None:
+    target = victim(classes)
+    given = lesson(target, view, reading)
+    copy = STUDENTS[student].fit(given)
+    outputs = predict(copy, given.x)
+    assert outputs.shape == (len(given.x), classes)
+    assert float((outputs.argmax(1) == given.answer.labels).double().mean()) > 0.95
+    again = STUDENTS[student].fit(given)
+    assert torch.equal(predict(again, given.x), outputs)
+    save_network(copy, tmp_path / "copy.safetensors", "trees", target.spec.input_shape, classes)
+    assert torch.equal(predict(load_network(tmp_path / "copy.safetensors"), given.x), outputs)
+
+
+@pytest.mark.parametrize("student", ["boosted", "bagged"])
+@pytest.mark.parametrize("answered", [[2], [0, 2], [1, 2]])
+def test_classes_never_answered_are_never_named(student: str, answered: list[int]) -> None:
+    given = lesson(victim(3), "labels", "labels", n=60)
+    labels = torch.tensor(answered)[torch.arange(60) % len(answered)]
+    given = replace(given, answer=Answer(View("labels"), 3, {"labels": labels}))
+    outputs = predict(STUDENTS[student].fit(given), given.x)
+    assert outputs.shape == (60, 3)
+    assert set(outputs.argmax(1).tolist()) <= set(answered)
+
+
+def test_rows_keep_to_the_columns_and_amounts_are_often_small() -> None:
+    target = victim()
+    draws = torch.Generator().manual_seed(0)
+    rows = amounts(3000, target.spec, draws)
+    COLUMNS.admit(rows)
+    assert 0.2 < float((rows[:, 1] == 0).double().mean()) < 0.5
+    student = STUDENTS["boosted"].fit(lesson(target, "probs", "logits"))
+    beside = beside_thresholds(3000, target.spec, draws, [student])  # type: ignore[list-item]
+    COLUMNS.admit(beside)
+    low, high = (float((part[:, 1] < 9000).double().mean()) for part in (target.spec.sample(3000, draws), beside))
+    assert high > low  # the victim's thresholds lie among small gains
+
+
+@pytest.mark.parametrize("view", ["probs", "labels"])
+def test_the_attack_copies_a_boosted_model(view: str) -> None:
+    target = victim()
+    oracle = lm.Oracle(target, view=view, budget=500)
+    found = lm.extract("tabular", oracle, seed=0, test=target.spec.sample(1000, torch.Generator().manual_seed(9)))
+    score = found.curve[-1].score
+    assert score is not None
+    assert score.fidelity > 0.93
+    assert oracle.ledger.spent() == 500
+    assert sum(trial.chosen for trial in found.findings.tried) == 1
+
+
+@pytest.mark.parametrize("view", ["probs", "labels"])
+@pytest.mark.parametrize("budget", [1, 2, 7, 30])
+def test_the_smallest_budgets_give_a_copy(view: str, budget: int) -> None:
+    target = victim(3)
+    found = lm.extract("tabular", lm.Oracle(target, view=view, budget=budget), seed=0, stops=sorted({1, budget}))
+    assert predict(found.substitute, target.spec.sample(5, torch.Generator())).shape == (5, 3)
+
+
+def test_it_keeps_the_rules_of_attacks() -> None:
+    attack = Tabular(students=("boosted", "linear"), effort=0.1)
+    check_attack(attack, victim=victim(model=RandomForestClassifier(5, random_state=0)))
+
+
+def test_pictures_are_refused() -> None:
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 2))
+    target = lm.load_victim(network, input_shape=(1, 8, 8), low=0, high=1)
+    with pytest.raises(NotApplicable, match="tabular"):
+        lm.extract("tabular", lm.Oracle(target, budget=10))

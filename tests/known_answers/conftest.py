@@ -1,0 +1,1 @@
+from tests.known_answers.victims import audit as audit

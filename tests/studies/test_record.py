@@ -1,0 +1,35 @@
+"""A study's record: cells of one code only, and what measured them stands inside."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from leakmeter.errors import UsageError
+from leakmeter.studies.provenance import fingerprint
+from leakmeter.studies.record import Record
+
+
+def test_a_record_says_what_measured_it_and_keeps_its_cells(tmp_path: Path) -> None:
+    Record(tmp_path, "it", "leakmeter study it", {"seeds": [0]}).cell("a", lambda: 1)
+    written = json.loads((tmp_path / "it.json").read_text())
+    assert (written["command"], written["code"], written["seeds"]) == ("leakmeter study it", fingerprint(), [0])
+    assert "commit" in written
+    assert Record(tmp_path, "it", "", {}).cell("a", lambda: 2) == 1
+
+
+@pytest.mark.parametrize("code", ["0123456789abcdef", None])
+def test_cells_of_other_code_are_not_put_together(tmp_path: Path, code: str | None) -> None:
+    Record(tmp_path, "it", "", {}).cell("a", lambda: 1)
+    written = json.loads((tmp_path / "it.json").read_text()) | {"code": code, "commit": "abc"}
+    (tmp_path / "it.json").write_text(json.dumps(written))
+    with pytest.raises(UsageError, match=r"measured by other code \(commit abc\)"):
+        Record(tmp_path, "it", "", {})
+
+
+def test_a_file_that_is_no_record_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "it.json").write_text("[]")
+    with pytest.raises(UsageError, match="not the record of a study"):
+        Record(tmp_path, "it", "", {})

@@ -1,0 +1,148 @@
+"""Every check under "Can this audit be believed?": one cell that must fail it, and one that must pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from leakmeter.evaluation.by_class import ByClass
+from leakmeter.evaluation.intervals import exact
+from leakmeter.evaluation.score import Score
+from leakmeter.evaluation.transfer import FlipRate, Transfer
+from leakmeter.extraction.base import CurvePoint
+from leakmeter.extraction.certificate import CopyCertificate
+from leakmeter.extraction.findings import COLLAPSED, Findings
+from leakmeter.results import CellResult, Spending
+from leakmeter.verdict.findings import WHOLE
+from leakmeter.verdict.soundness import FEW_POINTS, SATURATED, soundness
+
+
+def score(fidelity: float, n: int = 1000, **beside: Any) -> Score:
+    same = round(fidelity * n)
+    facts = {"balanced": 0.9, "worst": 0.8, "worst_class": 0, "worst_n": 100, "unnamed": 0, "constant": 0.3} | beside
+    return Score(
+        n=n,
+        fidelity=same / n,
+        fidelity_interval=exact(same, n),
+        accuracy=None,
+        accuracy_interval=None,
+        victim_accuracy=None,
+        kl=None,
+        max_error=None,
+        by_class=ByClass(**facts),
+    )
+
+
+def cell(final: Score | None = None, **more: Any) -> CellResult:
+    facts = {
+        "id": "it",
+        "attack": "surrogate",
+        "view": "probs",
+        "seed": 0,
+        "budget": 100,
+        "status": "done",
+        "curve": [CurvePoint(queries=100, score=final or score(0.8))],
+        "untrained": score(0.2),
+        "repeatable": True,
+        "saturated": 0.0,
+        "findings": Findings(class_entropy=0.9),
+        "spending": Spending(queries=100),
+    }
+    return CellResult(**(facts | more))
+
+
+def transfer(copy: int, white: int) -> Transfer:
+    def rate(k: int) -> FlipRate:
+        return FlipRate(value=k / 100, n=100, interval=exact(k, 100))
+
+    return Transfer(
+        attack="pgd",
+        norm="linf",
+        eps=0.1,
+        targeted=False,
+        copy_rate=rate(copy),
+        noise_rate=rate(1),
+        untrained_rate=None,
+        white_box_rate=rate(white),
+    )
+
+
+def claimed(*, exactly: bool) -> Findings:
+    certificate = CopyCertificate(
+        points=1000, outputs="logits", max_error=0.0, relative_error=0.0, bits=None, exact=exactly
+    )
+    return Findings(class_entropy=0.9, complete=True, certificate=certificate)
+
+
+NEXT_TO = {
+    "all cells finished": (cell(status="failed", error="no answer"), cell(status="skipped", error="no gradient")),
+    "enough test points": (cell(score(0.8, FEW_POINTS - 1)), cell(score(0.8, FEW_POINTS))),
+    "budget spent": (cell(spending=Spending(queries=99)), cell(spending=Spending(queries=100))),
+    "victim repeatable": (cell(repeatable=False), cell(repeatable=None)),
+    "answers informative": (cell(saturated=SATURATED + 0.01), cell(saturated=SATURATED)),
+    "copies beat the control": (cell(score(0.22)), cell(score(0.3))),
+    "queries diverse": (
+        cell(findings=Findings(class_entropy=COLLAPSED - 0.01)),
+        cell(findings=Findings(class_entropy=COLLAPSED)),
+    ),
+    "certificates true": (
+        cell(score(WHOLE - 0.01), findings=claimed(exactly=True)),
+        cell(score(WHOLE), findings=claimed(exactly=True)),
+    ),
+    "copies beat a constant": (
+        cell(score(0.99, constant=0.99, unnamed=1)),
+        cell(score(0.99, constant=0.98, unnamed=1)),
+    ),
+    "transfer measured": (cell(transfer_error="no gradient"), cell(transfer=transfer(30, 60))),
+    "more shown, more leaked": (
+        [cell(score(0.7)), cell(score(0.8), view="labels")],
+        [cell(score(0.79)), cell(score(0.8), view="labels")],
+    ),
+    "white box strongest": (cell(transfer=transfer(90, 60)), cell(transfer=transfer(64, 60))),
+}
+
+
+def test_every_check_is_tried_on_both_sides() -> None:
+    assert [check.name for check in soundness([cell()])] == list(NEXT_TO)
+    assert all(check.ok for check in soundness([cell()]))
+
+
+@pytest.mark.parametrize("name", NEXT_TO)
+def test_a_check_fails_on_one_side_of_its_line_and_holds_on_the_other(name: str) -> None:
+    bad, good = [[each] if isinstance(each, CellResult) else each for each in NEXT_TO[name]]
+    (failed,) = (check for check in soundness(bad) if check.name == name)
+    (held,) = (check for check in soundness(good) if check.name == name)
+    assert not failed.ok
+    assert held.ok
+    assert failed.message != held.message
+    by_surface = name in ("copies beat the control", "more shown, more leaked")
+    assert "and 1 more" in next(check for check in soundness(bad + bad) if check.name == name).message or by_surface
+
+
+def test_a_certificate_that_measures_otherwise_is_no_certificate() -> None:
+    checks = {check.name: check.ok for check in soundness([cell(score(1.0), findings=claimed(exactly=False))])}
+    assert not checks["certificates true"]
+
+
+def test_whoever_holds_the_whole_model_need_not_spend_the_rest() -> None:
+    early = {"spending": Spending(queries=10)}
+    held = soundness([cell(score(1.0), findings=claimed(exactly=True), **early)])
+    believed = soundness([cell(score(1.0), findings=claimed(exactly=False), **early)])
+    assert [next(c.ok for c in checks if c.name == "budget spent") for checks in (held, believed)] == [True, False]
+
+
+def test_one_weak_attack_of_two_does_not_weaken_an_audit_but_a_weak_view_does() -> None:
+    weak, strong = cell(score(0.22)), cell(score(0.8))
+
+    def ok(cells: list[CellResult]) -> bool:
+        return next(check.ok for check in soundness(cells) if check.name == "copies beat the control")
+
+    assert ok([weak, strong])
+    assert not ok([weak, strong.model_copy(update={"view": "labels"})])
+    assert not ok([weak, strong.model_copy(update={"defense": "rounding:1"})])
+
+
+def test_controls_are_not_held_against_an_audit() -> None:
+    bad = cell(score(0.22), control=True, spending=Spending(queries=1), findings=Findings(class_entropy=0.0))
+    assert all(check.ok for check in soundness([bad, cell()]))
