@@ -7,8 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rich.markup import escape
+
 from leakmeter.errors import UsageError
 from leakmeter.progress import SILENT, Progress, Task
+from leakmeter.shown import shown
 
 MODES = ("rich", "plain", "none")
 _QUIET_SECONDS = 2.0  # nothing shorter than this deserves a line
@@ -27,7 +30,7 @@ class PlainDisplay:
 
     def say(self, line: str) -> None:
         """One line on standard error."""
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"{shown(line)}\n")
         sys.stderr.flush()
 
     @contextmanager
@@ -80,7 +83,7 @@ class RichDisplay:
 
     def say(self, line: str) -> None:
         """One line above the bars."""
-        self._bars.console.print(line, highlight=False, markup=False)
+        self._bars.console.print(shown(line), highlight=False, markup=False)
 
     @contextmanager
     def task(self, title: str, total: int | None) -> Iterator[Task]:
@@ -88,7 +91,7 @@ class RichDisplay:
         if self._open == 0:
             self._bars.start()
         self._open += 1
-        bar = self._bars.add_task(title, total=total, visible=False, note="", rate="")
+        bar = self._bars.add_task(escape(shown(title)), total=total, visible=False, note="", rate="")
         try:
             yield _RichTask(self._bars, bar)
         finally:
@@ -113,6 +116,6 @@ class _RichTask:
             self._bar,
             completed=self._done,
             visible=seconds > _QUIET_SECONDS,
-            note=note,
+            note=escape(shown(note)),
             rate=f"{self._done / max(seconds, 1e-9):,.0f}/s",
         )

@@ -13,7 +13,7 @@ from pydantic import Field
 from leakmeter._audit.cells import LEASES, TRUTH, has_shared_limits, place, run_cells
 from leakmeter._audit.opening import fit_test, load_test, open_victim
 from leakmeter.certificates.smoothing import certify
-from leakmeter.compute import computing
+from leakmeter.compute import check_device, computing
 from leakmeter.data.catalogue import NAMES
 from leakmeter.data.dataset import Dataset
 from leakmeter.errors import NotApplicable, UsageError
@@ -74,6 +74,7 @@ def audit(
     if victim is not None and executor not in (None, "inline"):
         raise UsageError(f"a victim handed in is in this process only: expected executor 'inline', got '{executor}'")
     plan = _plan(plan)
+    check_device(plan.device)
     with computing(plan.threads):
         test = load_test(plan)
         if victim is not None:

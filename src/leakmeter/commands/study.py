@@ -30,7 +30,7 @@ def study(
     from leakmeter.studies.options import StudyOptions
 
     if name is None:
-        typer.echo("\n".join(STUDIES))
+        options.say("\n".join(STUDIES))
         return
     run = STUDIES[name]
     if (victim or data) and name != "smoothgrad-maps":
@@ -48,4 +48,4 @@ def study(
     )
     with computing(threads or 1):
         run(settings)
-    typer.echo(settings.out)
+    options.say(settings.out)

@@ -80,7 +80,7 @@ class AttackJob:
 class Attack(BaseModel, ABC):
     """A black-box extraction: fields are hyper-parameters, `extract` calls `check` and `run` and measures the copy."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False)
     reads_explanations: ClassVar[bool] = False
     """Whether it makes something of explanations; only such an attack can say what showing them gives away."""
 
