@@ -14,7 +14,7 @@ import typer
 
 from leakmeter import __version__
 from leakmeter.commands import audit, certify, data, evade, init, options, runs, serve, study, train
-from leakmeter.errors import LeakmeterError
+from leakmeter.errors import LeakmeterError, Stopped
 
 app = typer.Typer(
     name="leakmeter",
@@ -38,6 +38,9 @@ def _guarded(command: Callable[..., int | None]) -> Callable[..., None]:
     def run(**flags: Any) -> None:
         try:
             code = command(**flags)
+        except Stopped as error:
+            typer.echo(f"leakmeter: {error}", err=True)
+            raise typer.Exit(error.exit_code) from error
         except (SystemExit, GeneratorExit, typer.Exit) as error:
             raise LeakmeterError(
                 f"{type(error).__name__} ended the command before it was done: nothing was decided; look into the "

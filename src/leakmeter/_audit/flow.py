@@ -16,7 +16,7 @@ from leakmeter.certificates.smoothing import certify
 from leakmeter.compute import computing
 from leakmeter.data.catalogue import NAMES
 from leakmeter.data.dataset import Dataset
-from leakmeter.errors import NotApplicable, UsageError
+from leakmeter.errors import NotApplicable, Stopped, UsageError
 from leakmeter.evaluation.intervals import certified_share
 from leakmeter.evaluation.score import reference
 from leakmeter.executors import make_executor
@@ -83,8 +83,12 @@ def audit(
         plan = complete(plan, victim, test)
         content = plan.model_dump(mode="json")
         run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(Path(out), plan.name), content)
-        with run.held():
-            return _audit(plan, victim, test, run, executor, progress)
+        progress.say(f"run: {run.path}")
+        try:
+            with run.held():
+                return _audit(plan, victim, test, run, executor, progress)
+        except KeyboardInterrupt as error:
+            raise Stopped(run.path) from error
 
 
 def _audit(
