@@ -15,6 +15,7 @@ ROOT = Path(leakmeter.__file__).parent
 LAYERS = (
     ("errors",),
     ("registry", "seeds", "progress", "files", "compute"),
+    ("display",),
     ("checkpoint", "box", "settings"),
     ("models", "data"),
     ("victims",),
@@ -31,7 +32,7 @@ LAYERS = (
     ("verdict",),
     ("report",),
     ("_audit",),
-    ("serve", "display", "studies", "demo"),
+    ("serve", "studies", "demo"),
     ("commands",),
     ("cli",),
     ("__main__",),

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from leakmeter import __version__
-from leakmeter.commands import audit, certify, data, evade, init, options, runs, serve, study, train
+from leakmeter.commands import audit, certify, data, evade, init, options, probe, runs, serve, study, train
 from leakmeter.errors import LeakmeterError, Stopped
 
 app = typer.Typer(
@@ -58,6 +58,7 @@ _COMMANDS: dict[str, Callable[..., int | None]] = {
     "evade": evade.evade,
     "certify": certify.certify,
     "train": train.train,
+    "probe": probe.probe,
     "serve": serve.serve,
     "study": study.study,
     "report": runs.report,
