@@ -94,7 +94,7 @@ def _refuse(x: Tensor, outside: Tensor, wanted: str) -> None:
         rows = int(outside.flatten(1).any(1).sum())
         raise UsageError(
             f"expected inputs of {wanted}, got {x[outside][0].item():.9g} in {rows} of {len(x)} inputs; clamp them to "
-            "the box, or pass the right low and high (a model normalises inside)"
+            "the box, or pass the right low and high (--low, --high: those of raw inputs; a model normalises inside)"
         )
 
 

@@ -16,8 +16,8 @@ from typing import Annotated, Any
 import typer
 
 from leakmeter import __version__
-from leakmeter.commands import audit, certify, data, evade, init, options, runs, serve, study, train
-from leakmeter.errors import Inconclusive, LeakmeterError, first_line
+from leakmeter.commands import audit, certify, data, evade, init, options, probe, runs, serve, study, train
+from leakmeter.errors import Inconclusive, LeakmeterError, Stopped, first_line
 from leakmeter.patience import overdue
 from leakmeter.shown import shown
 
@@ -45,6 +45,9 @@ def _guarded(command: Callable[..., int | None]) -> Callable[..., None]:
     def run(**flags: Any) -> None:
         try:
             code = command(**flags)
+        except Stopped as error:
+            typer.echo(f"leakmeter: {error}", err=True)
+            raise typer.Exit(error.exit_code) from error
         except (SystemExit, GeneratorExit, typer.Exit) as error:
             raise LeakmeterError(
                 f"{type(error).__name__} ended the command before it was done: nothing was decided; look into the "
@@ -62,6 +65,7 @@ _COMMANDS: dict[str, Callable[..., int | None]] = {
     "evade": evade.evade,
     "certify": certify.certify,
     "train": train.train,
+    "probe": probe.probe,
     "serve": serve.serve,
     "study": study.study,
     "report": runs.report,

@@ -25,6 +25,19 @@ def make_display(mode: str | None) -> Progress:
     return SILENT if mode == "none" else RichDisplay() if mode == "rich" else PlainDisplay()
 
 
+def as_progress(progress: Progress | bool) -> Progress:
+    """What was handed in; True: bars where somebody looks, in a terminal or a notebook, and nothing elsewhere."""
+    if not isinstance(progress, bool):
+        return progress
+    return make_display(None) if progress and (sys.stderr.isatty() or _in_notebook()) else SILENT
+
+
+def _in_notebook() -> bool:
+    """Whether this runs in a kernel; nothing of it is imported where nobody has."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
 class PlainDisplay:
     """A line when a task has run for a while, and when it ends."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from leakmeter.shown import shown
 
@@ -34,6 +35,16 @@ class Inconclusive(LeakmeterError):
 
 class VictimError(Inconclusive):
     """The victim raised, or answered with NaN or with the wrong shape."""
+
+
+class Stopped(LeakmeterError, KeyboardInterrupt):
+    """Interrupted from the keyboard in a run directory that can be gone on with."""
+
+    exit_code = 130
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"interrupted; this goes on, and asks nothing twice: leakmeter audit --resume {folder}")
+        self.folder = folder
 
 
 class BudgetExhausted(LeakmeterError):

@@ -188,7 +188,8 @@ class Ruling(Settings):
 class Verdict(Settings):
     """The answer, in plain words first."""
 
-    outcome: Literal["pass", "exceeded", "undecided"]
+    outcome: Literal["pass", "measured", "exceeded", "undecided"]
+    """measured: there is no policy to pass; results of before there was this say pass."""
     headline: str
     sentences: list[str]
     arms: list[Arm]
@@ -225,5 +226,5 @@ class AuditResult(Settings):
 
     @property
     def exit_code(self) -> int:
-        """0 pass, 3 policy exceeded, 4 inconclusive."""
-        return {"pass": 0, "exceeded": 3, "undecided": 4}[self.verdict.outcome]
+        """0 pass or measured, 3 policy exceeded, 4 inconclusive."""
+        return {"pass": 0, "measured": 0, "exceeded": 3, "undecided": 4}[self.verdict.outcome]

@@ -65,6 +65,9 @@ def explain(error: ValidationError, model: type[BaseModel], what: str, noun: str
         return f"{what} has no {noun} '{name}'{did_you_mean(place[-1], known)}{names}"
     if first["type"] == "missing":
         return f"{what} lacks '{name}'"
+    if first["type"] in ("model_type", "model_attributes_type") and (known := _fields(model, place)):
+        keys = f"the keys {', '.join(known)}, such as {name} = {{{', '.join(f'{key} = ...' for key in known)}}}"
+        return f"{what}: '{name}': expected a section with {keys}, got {first['input']!r}"
     message = first["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     if not place:

@@ -168,7 +168,7 @@ def exact_cell(*, exact: bool = True, complete: bool = True, **more) -> CellResu
 def test_an_exact_copy_is_the_headline_and_needs_no_more_budget() -> None:
     verdict = judge(plan(), [cell({340: 0.99}, seed=1), exact_cell()])
     sentence = "The model was copied exactly from 340 queries (exact, seeing logits+gradient)."
-    assert (verdict.headline, verdict.outcome) == (sentence, "pass")
+    assert (verdict.headline, verdict.outcome) == (sentence, "measured")
     limit = {"max_fidelity": {"queries": 5000, "value": 0.9}}
     assert judge(plan(**limit), [exact_cell()]).outcome == "exceeded"
 

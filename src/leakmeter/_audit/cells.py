@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from leakmeter._audit.cell import finished, run_cell
 from leakmeter._audit.opening import fit_test, load_test, open_victim
+from leakmeter._audit.watching import watching
 from leakmeter.compute import computing
 from leakmeter.data.dataset import Dataset
 from leakmeter.evaluation.score import Reference
@@ -83,8 +85,10 @@ def run_cells(
         if isinstance(executor, InlineExecutor):
             batch = replace(batch, make_worker=partial(CellWorker, plan, victim, test, progress))
         with progress.task("cells", len(left)) as task:
-            jobs = (Job(at, cells[at].id) for at in left)
-            executor.run(batch, jobs, BatchBar(progress, task, ended, failed))
+            jobs, bar = (Job(at, cells[at].id) for at in left), BatchBar(progress, task, ended, failed)
+            inline = isinstance(executor, InlineExecutor)  # whose attacks show their own progress
+            with nullcontext() if inline else watching(progress, run.path, lambda: bar.running, plan.budget):
+                executor.run(batch, jobs, bar)
     return [results[at] for at in cells]
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from leakmeter._audit.cells import LEASES, TRUTH, has_shared_limits, place, run_cells
+from leakmeter._audit.estimate import Estimate, estimate
 from leakmeter._audit.opening import fit_test, load_test, open_victim
+from leakmeter._audit.result import Audit as Audit
 from leakmeter.certificates.smoothing import certify
 from leakmeter.compute import check_device, computing
 from leakmeter.data.catalogue import NAMES
 from leakmeter.data.dataset import Dataset
-from leakmeter.errors import NotApplicable, UsageError
+from leakmeter.display import as_progress
+from leakmeter.errors import NotApplicable, Stopped, UsageError
 from leakmeter.evaluation.intervals import certified_share
 from leakmeter.evaluation.score import reference
 from leakmeter.executors import make_executor
@@ -27,9 +29,8 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
 from leakmeter.plan import AttackPlan, CertifyPlan, Plan, TransferPlan, make_plan, read_plan
 from leakmeter.progress import SILENT, Progress
-from leakmeter.report.html import summary_html
 from leakmeter.report.write import write_reports
-from leakmeter.results import AuditResult, CellResult, Certified, Verdict, VictimFacts
+from leakmeter.results import CellResult, Certified, Verdict, VictimFacts
 from leakmeter.runs.run import LEDGER, Run, environment, fresh_path
 from leakmeter.verdict import judge
 from leakmeter.victims.remote.settings import RemoteSettings
@@ -42,15 +43,6 @@ _FOR_TABLES = (*_DEFAULTS, "exact-tree")
 _SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
 
 
-class Audit(AuditResult):
-    """A result that knows its run directory, and that a notebook shows as the summary of its report."""
-
-    folder: Path = Field(default=Path(), exclude=True)
-
-    def _repr_html_(self) -> str:
-        return summary_html(self)
-
-
 def audit(
     plan: Plan | dict[str, Any] | str | Path,
     *,
@@ -58,7 +50,7 @@ def audit(
     out: str | Path = "runs",
     resume: str | Path | None = None,
     executor: str | None = None,
-    progress: Progress = SILENT,
+    progress: Progress | bool = True,
 ) -> Audit:
     """Audits a model as `plan` says and writes a run directory with its report.
 
@@ -69,24 +61,49 @@ def audit(
         resume: a run directory to go on with; its plan must be the same.
         executor: where cells run: `inline` (this process), `local` (one process a core), `local:N`, `ray` or
             `ray:ADDRESS`; None: `inline` for a single cell and for a `victim` handed in, else `local`.
-        progress: what shows progress.
+        progress: what shows progress; True: bars in a terminal or a notebook, nothing elsewhere; False: nothing.
     """
+    progress = as_progress(progress)
     if victim is not None and executor not in (None, "inline"):
         raise UsageError(f"a victim handed in is in this process only: expected executor 'inline', got '{executor}'")
     plan = _plan(plan)
     check_device(plan.device)
     with computing(plan.threads):
-        test = load_test(plan)
         if victim is not None:
             executor = "inline"
-        else:
-            victim = open_victim(plan, test)
-        test = test and fit_test(test, victim)
-        plan = complete(plan, victim, test)
+        plan, victim, test = _opened(plan, victim)
         content = plan.model_dump(mode="json")
         run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(Path(out), plan.name), content)
-        with run.held():
-            return _audit(plan, victim, test, run, executor, progress)
+        progress.say(f"run: {run.path}")
+        if progress is not SILENT:
+            for line in estimate(plan, victim, test, _processes(executor)).lines():
+                progress.say(line)
+        try:
+            with run.held():
+                return _audit(plan, victim, test, run, executor, progress)
+        except KeyboardInterrupt as error:
+            raise Stopped(run.path) from error
+
+
+def preview(plan: Plan | dict[str, Any] | str | Path, executor: str | None = None) -> Estimate:
+    """What an audit would take; of the model only a few random inputs are asked, and of one over HTTP nothing."""
+    plan = _plan(plan)
+    with computing(plan.threads):
+        return estimate(*_opened(plan, None), _processes(executor))
+
+
+def _opened(plan: Plan, victim: Victim | None) -> tuple[Plan, Victim, Dataset | None]:
+    """The complete plan, the model, and test data that fit it."""
+    test = load_test(plan)
+    victim = open_victim(plan, test) if victim is None else victim
+    test = test and fit_test(test, victim)
+    return complete(plan, victim, test), victim, test
+
+
+def _processes(executor: str | None) -> int:
+    """How many cells run at once, as far as that is known here."""
+    kind, _, number = (executor or "local").partition(":")
+    return 1 if kind == "inline" else int(number) if number.isdecimal() else len(os.sched_getaffinity(0))
 
 
 def _audit(

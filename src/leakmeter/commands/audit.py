@@ -40,6 +40,7 @@ def audit(
             "--executor", envvar="LEAKMETER_EXECUTOR", help="where: inline, local, local:N, ray or ray:ADDRESS"
         ),
     ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show what it would take, and stop")] = False,
 ) -> int:
     """Audits a model: attacks it, judges the copies, writes a report. Only audit models you own or may test."""
     flags: dict[str, Any] = {
@@ -53,6 +54,8 @@ def audit(
         "budget": budget,
         **run.section(),
     }
+    if dry_run:
+        return _preview(_base(plan, run.resume), flags, executor)
     return _conclude(_audit(_base(plan, run.resume), flags, run, executor))
 
 
@@ -98,6 +101,16 @@ def _base(plan: Path | None, resume: Path | None) -> dict[str, Any]:
     from leakmeter.runs.run import Run
 
     return read_plan(plan) if plan is not None else Run.open(resume).plan if resume is not None else {}
+
+
+def _preview(base: dict[str, Any], flags: dict[str, Any], executor: str | None) -> int:
+    """Prints what the audit would take."""
+    from leakmeter._audit.flow import preview
+    from leakmeter.plan import make_plan
+
+    for line in preview(make_plan(options.merge(base, options.given(flags))), executor).lines():
+        typer.echo(line)
+    return 0
 
 
 def _audit(base: dict[str, Any], flags: dict[str, Any], run: options.RunFlags, executor: str | None) -> Audit:

@@ -12,7 +12,7 @@ from leakmeter.errors import UsageError
 
 
 def study(
-    name: Annotated[str | None, typer.Argument(help="a study; without one, their names")] = None,
+    name: Annotated[str | None, typer.Argument(help="a study; without one, their names and what each does")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="folder for its JSON and figures (results/NAME)")] = None,
     seed: Annotated[int, typer.Option("--seed", envvar="LEAKMETER_SEED", help="the first seed")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="how many seeds")] = 3,
@@ -26,11 +26,12 @@ def study(
 ) -> None:
     """Runs one of the papers' experiments, or ours, and writes its numbers and figure."""
     from leakmeter.compute import computing
-    from leakmeter.studies import STUDIES
+    from leakmeter.studies import STUDIES, about
     from leakmeter.studies.options import StudyOptions
 
     if name is None:
-        options.say("\n".join(STUDIES))
+        for each in STUDIES:
+            options.say(f"{each:24} {about(each)}")
         return
     run = STUDIES[name]
     if (victim or data) and name != "smoothgrad-maps":

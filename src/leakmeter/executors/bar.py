@@ -33,6 +33,11 @@ class BatchBar:
         self._running: dict[str, str] = {}
         self._failures, self._queries, self._start = 0, 0, time.monotonic()
 
+    @property
+    def running(self) -> list[str]:
+        """The jobs under way, by their places."""
+        return list(self._running)
+
     def started(self, job: Job, where: str) -> None:
         """One more is running."""
         self._running[job.place] = where

@@ -58,6 +58,16 @@ class Auto(Attack):
     rounds: int = Field(default=4, ge=1)
     """Rounds in which queries are asked where answers are coarse: each but the first is chosen by a student."""
 
+    def seconds_for(self, n: int, spec: VictimSpec) -> float:
+        """What a copy from `n` answers is worth: more for larger inputs and for more answers."""
+        size, known = min(max(0.08 * spec.features, 20), 260), min(max(n / 5000, 0.25), 10)
+        return self.effort * size * math.sqrt(known)
+
+    def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float:
+        """Of learning, with the trials before each copy."""
+        trials = len(self.students or usual_students(spec)) + 3
+        return sum(self.seconds_for(stop, spec) * (1 + trials / _TRIALS) for stop in stops)
+
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """At each stop a fresh copy from everything asked up to there."""
         if not job.stops:
@@ -205,14 +215,11 @@ class _Thief:
         return STUDENTS[candidate.student].fit(lesson)
 
     def _seconds(self, n: int) -> float:
-        """What a copy from `n` answers is worth: more for larger inputs and for more answers."""
-        size, known = min(max(0.08 * self.spec.features, 20), 260), min(max(n / 5000, 0.25), 10)
-        return self.attack.effort * size * math.sqrt(known)
+        return self.attack.seconds_for(n, self.spec)
 
     def _announce(self) -> None:
         """Says before the first query about how long the learning will take."""
-        trials = len(self.attack.students or usual_students(self.spec)) + 3
-        seconds = sum(self._seconds(stop) * (1 + trials / _TRIALS) for stop in self.job.stops)
+        seconds = self.attack.expected_seconds(self.spec, tuple(self.job.stops))
         self.job.notes["expected_seconds"] = round(seconds)
         self.job.progress.say(f"auto: about {max(1, round(seconds / 60))} min of learning on one core")
 

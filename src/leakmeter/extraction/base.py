@@ -94,6 +94,10 @@ class Attack(BaseModel, ABC):
         if not self.single_score:
             require_classes(spec.classes)
 
+    def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float | None:  # noqa: ARG002
+        """Seconds of its own computing on one core, told before the first query; None: it cannot tell."""
+        return None
+
     @abstractmethod
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """Asks `oracle` until the last of `job.stops` or until nothing is left; the final copy and what was found."""

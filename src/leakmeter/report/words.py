@@ -14,14 +14,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 
 def outcome_words(verdict: Verdict) -> str:
     """The outcome; an audit without a policy has measured, not passed."""
-    if verdict.outcome == "pass" and not verdict.rulings:
+    if verdict.outcome in ("pass", "measured") and not verdict.rulings:
         return "Measured, no policy set"
     return _OUTCOMES[verdict.outcome]
 
 
 def tone(outcome: str, *, decided: bool = True) -> Tone:
     """How an outcome is coloured; without a policy nothing is good."""
-    return "plain" if outcome == "pass" and not decided else _TONES[outcome]
+    return "plain" if outcome == "measured" or (outcome == "pass" and not decided) else _TONES[outcome]
 
 
 def plain_text(text: str, limit: int = 200) -> str:

@@ -8,6 +8,7 @@ so a study killed half-way goes on. The file's place is its name: `stn/fig1.py` 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,3 +29,10 @@ def _found() -> dict[str, str]:
 
 
 STUDIES: Registry[Study] = Registry("study", _found())
+
+
+def about(name: str) -> str:
+    """What the study does, in its own words; nothing of it is imported."""
+    place = _found()[name].removesuffix(":main").split(".")[2:]
+    text = Path(__file__).parent.joinpath(*place).with_suffix(".py").read_text()
+    return (ast.get_docstring(ast.parse(text)) or "").split("\n\n")[0].replace("\n", " ")

@@ -27,9 +27,11 @@ def judge(plan: Plan, cells: list[CellResult]) -> Verdict:
     )
 
 
-def _outcome(rulings: list[Ruling], checks: list[Check]) -> Literal["pass", "exceeded", "undecided"]:
-    """Exceeded is exceeded, however weak the audit was; a pass needs every ruling and every check."""
+def _outcome(rulings: list[Ruling], checks: list[Check]) -> Literal["pass", "measured", "exceeded", "undecided"]:
+    """Exceeded is exceeded, however weak the audit was; a pass needs a policy, and every ruling and check."""
     outcomes = {ruling.outcome for ruling in rulings}
     if "exceeded" in outcomes:
         return "exceeded"
-    return "undecided" if "undecided" in outcomes or not all(check.ok for check in checks) else "pass"
+    if "undecided" in outcomes or not all(check.ok for check in checks):
+        return "undecided"
+    return "pass" if rulings else "measured"

@@ -112,13 +112,19 @@ def open_source(source: object, request: Request) -> Victim:
     return open_source(opened, replace(request, ends=Ends()))
 
 
+_FACTORY = (
+    ", for example own.py:model where own.py holds the two lines `import joblib` and `def model(): return "
+    "joblib.load('model.joblib')` (torch.load and the network for weights), if you trust the file"
+)
+
+
 def _unknown(source: object, kinds: list[VictimKind]) -> UsageError:
     text = isinstance(source, str | Path)
     *names, last = [kind.form for kind in kinds if kind.text or not text]
     known = f"{', '.join(names)} or {last}"
     if str(source).lower().endswith(_PICKLES):
         return UsageError(
-            f"{source} may be a pickle, and opening one runs whatever code is in it; give {known} instead"
+            f"{source} may be a pickle, and opening one runs whatever code is in it; give {known} instead{_FACTORY}"
         )
     got = f"'{source}'" if text else type(source).__name__
     return UsageError(f"expected {known} as the victim, got {got}")

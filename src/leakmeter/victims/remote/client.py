@@ -178,6 +178,11 @@ class Client:
             raise NotFound(f"there is no model at {self.where} (404); check the address")
         if 300 <= status < 400:
             raise VictimError(f"the victim at {self.where} redirects elsewhere ({status}); give the final address")
+        if status == 413:
+            raise VictimError(
+                f"the victim at {self.where} finds requests too large (413); send fewer rows in each: set rows, on the "
+                "command line --rows 8"
+            )
         if status >= 400:
             raise VictimError(f"the victim at {self.where} rejects requests with {status}{self._quote(content)}")
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from torch import Tensor
 
+from leakmeter.errors import VictimError
 from leakmeter.victims.facts import Facts
 from leakmeter.victims.kind import Request, VictimKind
 from leakmeter.victims.remote.client import SLACK, BadAnswer, Client
@@ -42,6 +43,10 @@ class WireFormat(Protocol):
 
     def decode(self, body: bytes) -> np.ndarray:
         """The outputs in an answer, or BadAnswer."""
+
+
+class WrongShape(BadAnswer):
+    """Rows enough, but not as wide as they should be."""
 
 
 class RemoteKind(VictimKind):
@@ -94,7 +99,7 @@ class RemoteVictim(Victim):
         self, spec: VictimSpec, client: Client, wire: WireFormat, settings: RemoteSettings, connections: int
     ) -> None:
         super().__init__(spec)
-        self._client, self._wire = client, wire
+        self._client, self._wire, self._understood = client, wire, False
         rows = settings.rows or min(_ROWS, max(1, _NUMBERS // spec.features))
         self._rows = min(rows, wire.rows or rows)
         # Not of `connections`: the pieces must be the same for all, since their ids seed whatever noise a defense adds.
@@ -126,11 +131,26 @@ class RemoteVictim(Victim):
 
     def _ask(self, x: np.ndarray, charge: Charge, stop: threading.Event) -> np.ndarray:
         def read(body: bytes) -> np.ndarray:
-            return _conform(self._wire.decode(body), len(x), self.spec, x.dtype)
+            outputs = _conform(self._wire.decode(body), len(x), self.spec, x.dtype)
+            self._understood = True
+            return outputs
+
+        def read_first(body: bytes) -> np.ndarray:
+            """Before any answer was understood, a wrong shape is no accident and would come again."""
+            try:
+                return read(body)
+            except WrongShape as error:
+                if self._understood:
+                    raise
+                raise VictimError(
+                    f"the victim {self.spec.name} is not as described: {error}; set classes and outputs, or choose "
+                    "another of its outputs with output=NAME, on the command line --output NAME"
+                ) from error
 
         try:
             most = SLACK + _NUMBER * len(x) * self.spec.classes
-            return self._client.post(self._wire.url, self._wire.encode(x), read, lambda: charge(len(x)), stop, most)
+            body = self._wire.encode(x)
+            return self._client.post(self._wire.url, body, read_first, lambda: charge(len(x)), stop, most)
         except BaseException:
             stop.set()  # the other requests of this question are sent no more
             raise
@@ -144,7 +164,8 @@ def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[A
     if narrow and spec.outputs == "probs" and spec.classes == 2:  # the probability of the second class
         outputs = np.stack([1 - outputs.reshape(rows), outputs.reshape(rows)], 1)
     if outputs.shape != wanted and not (narrow and (labels or spec.classes == 1)):
-        raise BadAnswer(f"its answer had the shape {outputs.shape} instead of {wanted}")
+        kind = WrongShape if len(outputs.shape) and len(outputs) == rows else BadAnswer  # rows are lost now and then
+        raise kind(f"its answer had the shape {outputs.shape} instead of {wanted}")
     outputs = outputs.reshape(wanted)
     if not np.isfinite(outputs).all():
         raise BadAnswer("its answer held NaN or infinity")

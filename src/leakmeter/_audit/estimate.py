@@ -1,0 +1,102 @@
+"""What an audit will take, before the first query: cells, queries, money and minutes."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import torch
+
+from leakmeter.data.dataset import Dataset
+from leakmeter.extraction.base import make_attack
+from leakmeter.oracle.view import View
+from leakmeter.plan import Plan
+from leakmeter.victims.victim import Question, Victim
+
+_CALIBRATION = 2.0  # seconds at most
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The size of an audit; of times only what can be told beforehand."""
+
+    cells: int
+    queries: int
+    """The most that all attacks together ask; scoring comes on top."""
+    scoring: int
+    money: float | None
+    currency: str
+    answering: float | None
+    """Seconds the victim needs for its answers; None: not known of a server without asking it."""
+    learning: float
+    """Seconds of the attacks' own computing, of those that can tell."""
+    untold: tuple[str, ...]
+    """Attacks that cannot."""
+    processes: int
+
+    @property
+    def seconds(self) -> float:
+        """Of what can be told, with as many cells at once as there are processes."""
+        return ((self.answering or 0) + self.learning) / min(self.processes, max(1, self.cells))
+
+    def lines(self) -> list[str]:
+        """For people."""
+        price = "" if self.money is None else f", at most {self.money:,.2f} {self.currency}"
+        shown = f"{self.cells} cells, at most {self.queries:,} queries{price}, and {self.scoring:,} to score with"
+        beside = []
+        if self.answering is None:
+            beside.append("the server's own time")
+        if self.untold:
+            beside.append(f"the learning of {', '.join(self.untold)}")
+        more = f", besides {' and '.join(beside)}" if beside else ""
+        return [f"plan: {shown}", f"time: about {_duration(self.seconds)} on {self.processes} cores{more}"]
+
+
+def estimate(plan: Plan, victim: Victim, test: Dataset | None, processes: int) -> Estimate:
+    """The size of a complete plan; a victim in this process answers random inputs for up to two seconds."""
+    cells = list(plan.cells())
+    queries = sum(cell.budget for cell in cells)
+    queries = queries if plan.total is None else min(queries, plan.total)
+    learning, untold = 0.0, []
+    for cell in cells:
+        seconds = make_attack(cell.attack, cell.options).expected_seconds(victim.spec, cell.stops)
+        learning += seconds or 0.0
+        if seconds is None and cell.attack not in untold:
+            untold.append(cell.attack)
+    rate = answers_a_second(victim, plan)
+    explained = sum(cell.budget for cell in cells if View.parse(cell.view).explanation is not None)
+    return Estimate(
+        cells=len(cells),
+        queries=queries,
+        scoring=0 if test is None else len(test),
+        money=None if plan.prices is None else queries * plan.prices.query + explained * plan.prices.explanation,
+        currency="" if plan.prices is None else plan.prices.currency,
+        answering=None if rate is None else queries / rate,
+        learning=learning,
+        untold=tuple(untold),
+        processes=processes,
+    )
+
+
+def answers_a_second(victim: Victim, plan: Plan) -> float | None:
+    """How many rows are answered a second; None of a server that sets no pace: asking it would cost."""
+    if victim.remote:
+        pace = plan.victim.remote and plan.victim.remote.rps
+        return None if not pace else pace * (plan.victim.remote.rows or 1 if plan.victim.remote else 1)
+    draws, rows, start, done = torch.Generator().manual_seed(0), 1, time.monotonic(), 0
+    while True:
+        x = victim.spec.sample(rows, draws)
+        before = time.monotonic()
+        with torch.no_grad():
+            victim.respond(x, Question(torch.Generator()))
+        took, done = time.monotonic() - before, done + rows
+        if time.monotonic() - start > _CALIBRATION / 4 or rows >= victim.batch:
+            return rows / max(took, 1e-6)  # the largest batch: that is how it will be asked
+        rows = min(rows * 4, victim.batch)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{math.ceil(seconds)} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
