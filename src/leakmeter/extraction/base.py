@@ -185,6 +185,8 @@ def extract(
     substitute, findings = attack.run(oracle, job)
     seconds = time.perf_counter() - start
     findings = _measured(attack, substitute.eval(), findings, oracle, job)
+    if judge is None and job._reference is not None:
+        job.curve.clear()  # seen before there was anything to score a copy on
     if not job.curve:
         job.observe(substitute, oracle.ledger.spent())
     untrained = None
