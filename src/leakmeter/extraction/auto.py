@@ -26,7 +26,6 @@ from leakmeter.extraction.findings import Findings, Trial, class_counts, class_e
 from leakmeter.extraction.pool import real_inputs
 from leakmeter.extraction.sources import usual_sources
 from leakmeter.extraction.sources.asking import Asker
-from leakmeter.extraction.sources.tables import table_of
 from leakmeter.extraction.students import STUDENTS, Lesson, usual_students
 from leakmeter.extraction.students.augment import Augmentation, augmentations
 from leakmeter.extraction.students.mean import Mean
@@ -72,7 +71,7 @@ class Auto(Attack):
         """At each stop a fresh copy from everything asked up to there."""
         if not job.stops:
             raise UsageError("the attack 'auto' needs an end; give the oracle a budget")
-        if _is_table(oracle.spec):
+        if oracle.spec.columns is not None:
             return self._tabular().run(oracle, job)
         return _Thief(self, oracle, job).play()
 
@@ -263,11 +262,6 @@ def rows_of(answer: Answer, rows: Tensor) -> Answer:
     return replace(answer, columns={name: column[rows] for name, column in answer.columns.items()})
 
 
-def _is_table(spec: VictimSpec) -> bool:
-    """Whether questions column by column pay: declared columns, or few enough numbers each with a range."""
-    return table_of(spec) is not None and (spec.columns is not None or spec.features <= _COLUMNS)
-
-
 def _exact(view: View) -> bool:
     """Whether answers give all logits up to a constant."""
     return view.kind == "logits" or (view.kind == "probs" and view.decimals is None)
@@ -281,7 +275,6 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 
 
 _LEAST, _MULTIPLIED = 40, 4  # answers from which some are held out; growth after which all is compared again
-_COLUMNS = 60  # more numbers without names are a flattened picture or an embedding, as a rule
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
 _TRIALS, _SHORTEST = 10, 1.0  # a trial takes this fraction of the time for the copy, and some seconds at least
 _AGAIN = 2  # candidates compared again when there are more answers

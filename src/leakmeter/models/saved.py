@@ -34,8 +34,10 @@ def load_network(path: Path) -> nn.Module:
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         build = partial(make_model, about["model"], _shape(about["input_shape"]), _whole(about["classes"]))
         with torch.device("meta"):  # without memory: what the file says of itself may fit no memory, nor its weights
-            wanted = {name: tensor.shape for name, tensor in build().state_dict().items()}
-        if wanted != {name: tensor.shape for name, tensor in weights.items()}:
+            empty = build()
+        wanted = {name: tensor.shape for name, tensor in empty.state_dict().items()}
+        sized = not getattr(empty, "sized_by_state", False)  # trees are as large as what is loaded into them
+        if sized and wanted != {name: tensor.shape for name, tensor in weights.items()}:
             raise ValueError(f"its weights are not those of {about['model']}")
         model = build()
         model.load_state_dict(weights)

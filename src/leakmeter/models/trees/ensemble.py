@@ -49,6 +49,9 @@ def leaf(value: Sequence[float]) -> Tree:
 class TreeEnsemble(nn.Module):
     """Input [n, features] -> logits [n, classes]; all state is in buffers, whose sizes a state dict may change."""
 
+    sized_by_state = True
+    """It is as large as the state that is loaded into it."""
+
     feature: Tensor
     threshold: Tensor
     left: Tensor
