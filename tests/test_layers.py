@@ -14,7 +14,7 @@ ROOT = Path(leakmeter.__file__).parent
 
 LAYERS = (
     ("errors",),
-    ("registry", "seeds", "progress", "files", "compute"),
+    ("registry", "seeds", "progress", "files", "compute", "tensors"),
     ("display",),
     ("checkpoint", "box", "settings"),
     ("models", "data"),

@@ -1,7 +1,8 @@
-"""States on disk: written whole or not at all, at most every few seconds."""
+"""States on disk: written whole or not at all, at most every few seconds, and never read where a byte has changed."""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from leakmeter.errors import Inconclusive
 from leakmeter.files import write_atomic, writing
 
 _SECONDS = 5.0
+_MAGIC = b"LKMC1\n"
 
 
 class Checkpoint(Protocol):
@@ -40,7 +42,11 @@ class DiskCheckpoint:
         if not self._path.exists():
             return None
         try:
-            state: dict[str, object] = torch.load(self._path, weights_only=True)
+            content = self._path.read_bytes()
+            start = len(_MAGIC) + hashlib.sha256().digest_size
+            if content[:start] != _MAGIC + hashlib.sha256(content[start:]).digest():
+                raise ValueError("its checksum differs")
+            state: dict[str, object] = torch.load(io.BytesIO(content[start:]), weights_only=True)
         except Exception as error:
             raise Inconclusive(f"the checkpoint {self._path} is damaged; delete it to redo that part") from error
         return state
@@ -53,6 +59,7 @@ class DiskCheckpoint:
         """Replaces the state in one step."""
         buffer = io.BytesIO()
         torch.save(state, buffer)
+        content = buffer.getvalue()
         with writing(self._path):
-            write_atomic(self._path, buffer.getvalue())
+            write_atomic(self._path, _MAGIC + hashlib.sha256(content).digest() + content)
         self._last = time.monotonic()

@@ -40,11 +40,26 @@ def writing(path: Path) -> Iterator[None]:
         raise UsageError(f"cannot write to {path}: {error.strerror}; choose another --out") from error
 
 
-def check_announced(path: Path, size: int) -> None:
-    """Refuses a file that would unpack to more than the limit, before anything is allocated for it."""
-    limit = int(os.environ.get(LIMIT_VARIABLE, _LIMIT))
-    if size > limit:
+def has_content(path: Path) -> bool:
+    """Whether there is such a file with something in it; False also where that cannot be seen."""
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def most_bytes() -> int:
+    """The most that one input may take in memory: 1 GB, unless the environment says otherwise."""
+    said = os.environ.get(LIMIT_VARIABLE, "")
+    if said and not (said.isascii() and said.isdecimal()):
+        raise UsageError(f"expected a number of bytes in {LIMIT_VARIABLE}, got {said!r}")
+    return int(said[:18]) if said else _LIMIT
+
+
+def check_announced(what: object, size: int) -> None:
+    """Refuses what would take more than the limit, before anything is allocated for it."""
+    if size > (limit := most_bytes()):
         raise UsageError(
-            f"{path} would unpack to {size:,} bytes, and the limit is {limit:,}; if you trust it, "
+            f"{what} would take {size:,} bytes, and the limit is {limit:,}; if you trust it, "
             f"set {LIMIT_VARIABLE}={size}"
         )

@@ -200,9 +200,7 @@ def test_an_archive_that_unpacks_to_more_than_the_limit_is_refused(
     honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEAKMETER_MAX_BYTES", "1000")
-    with pytest.raises(
-        UsageError, match=r"would unpack to [\d,]+ bytes, and the limit is 1,000; .*LEAKMETER_MAX_BYTES="
-    ):
+    with pytest.raises(UsageError, match=r"would take [\d,]+ bytes, and the limit is 1,000; .*LEAKMETER_MAX_BYTES="):
         load_victim(honest, **BOX)
 
 

@@ -66,7 +66,10 @@ def run_cell(
 def finished(folder: Path) -> CellResult | None:
     """The result of the cell in this folder, if it has one."""
     path = folder / _RESULT
-    return CellResult.model_validate_json(path.read_text()) if path.exists() else None
+    try:
+        return CellResult.model_validate_json(path.read_bytes()) if path.exists() else None
+    except ValueError as error:
+        raise Inconclusive(f"the result {path} is damaged; delete it to redo that part") from error
 
 
 def _run(

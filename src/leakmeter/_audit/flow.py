@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from leakmeter._audit.cells import LEASES, TRUTH, has_shared_limits, run_cells
+from leakmeter._audit.cells import LEASES, TRUTH, has_shared_limits, place, run_cells
 from leakmeter._audit.estimate import Estimate, estimate
 from leakmeter._audit.opening import fit_test, load_test, open_victim
 from leakmeter._audit.result import Audit as Audit
@@ -23,6 +23,7 @@ from leakmeter.evaluation.intervals import certified_share
 from leakmeter.evaluation.score import reference
 from leakmeter.executors import make_executor
 from leakmeter.extraction.base import make_attack
+from leakmeter.oracle.ledger import recorded
 from leakmeter.oracle.limits import Attempt, LimitsFile
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
@@ -30,7 +31,7 @@ from leakmeter.plan import AttackPlan, CertifyPlan, Plan, TransferPlan, make_pla
 from leakmeter.progress import SILENT, Progress
 from leakmeter.report.write import write_reports
 from leakmeter.results import CellResult, Certified, Verdict, VictimFacts
-from leakmeter.runs.run import Run, environment, fresh_path
+from leakmeter.runs.run import LEDGER, Run, environment, fresh_path
 from leakmeter.verdict import judge
 from leakmeter.victims.remote.settings import RemoteSettings
 from leakmeter.victims.spec import VictimSpec
@@ -211,6 +212,10 @@ def _leases(plan: Plan, victim: Victim, run: Run) -> Iterator[LimitsFile | None]
         return
     rps = (plan.victim.remote or RemoteSettings()).rps
     with closing(LimitsFile(run.path / LEASES, total=plan.total, rps=rps)) as leases:
+        jobs = {"audit": run.path} | {cell.id: run.path / place(cell) for cell in plan.cells()}
+        for job, folder in jobs.items():
+            for account, rows in recorded(folder / LEDGER).items():
+                leases.catch_up(job, account, rows)
         yield leases
 
 

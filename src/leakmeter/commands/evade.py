@@ -66,8 +66,6 @@ def evade(
 
 def _evade_in(path: Path, content: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Attacks in the run directory `path`, new or not; what was paid for there is not asked again."""
-    import safetensors.torch
-
     from leakmeter._audit.opening import fit_test, load_test, open_victim
     from leakmeter.compute import computing
     from leakmeter.evasion.base import ATTACKS
@@ -75,6 +73,7 @@ def _evade_in(path: Path, content: dict[str, Any], progress: Progress) -> dict[s
     from leakmeter.plan import make_plan
     from leakmeter.report.sheet import adversarial_png
     from leakmeter.runs.run import Run, environment
+    from leakmeter.tensors import to_safetensors
 
     attack, copy = content["attack"], content.get("copy")
     plan = make_plan({**content["plan"], "name": f"evade-{attack}"})
@@ -91,7 +90,7 @@ def _evade_in(path: Path, content: dict[str, Any], progress: Progress) -> dict[s
         with run.held():
             tried = _on_victim if copy is None else _on_copy
             x, found, record = tried(content, plan, victim, (x, y), run, progress)
-            write_atomic(run.path / "examples.safetensors", safetensors.torch.save({"examples": found.examples.cpu()}))
+            write_atomic(run.path / "examples.safetensors", to_safetensors({"examples": found.examples.cpu()}))
             told = {**content, "environment": environment(), **record}
             write_atomic(run.path / "evasion.json", json.dumps(told).encode())
             if x.dim() == 4:

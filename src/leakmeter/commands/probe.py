@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from leakmeter.victims.facts import Facts
 
+_MOST = 1 << 20  # bytes of one answer
+
 
 def probe(
     url: Annotated[str, typer.Argument(help="http://HOST:PORT/v2/models/NAME, or a .toml description of another API")],
@@ -45,7 +47,8 @@ def probe(
     shape = section.get("input_shape") or wire.facts.input_shape
     if shape is None:
         raise UsageError("the server does not say the shape of its inputs; pass --input-shape, such as 1,28,28")
-    answer = client.post(wire.url, wire.encode(_one_row(tuple(shape), wire.facts)), wire.decode, _nothing, _never())
+    row = _one_row(tuple(shape), wire.facts)
+    answer = client.post(wire.url, wire.encode(row), wire.decode, _nothing, threading.Event(), _MOST)
     client.close()
     typer.echo(f"one answer: shape {tuple(answer.shape)}: {_numbers(answer)}  (1 query)\n")
     typer.echo(_plan(section | {"input_shape": list(shape)}, wire.facts, answer, settings.model_dump()))
@@ -53,10 +56,6 @@ def probe(
 
 def _nothing() -> None:
     """Nobody keeps a ledger here: the one query is told."""
-
-
-def _never() -> threading.Event:
-    return threading.Event()
 
 
 def _said(facts: Facts) -> list[str]:

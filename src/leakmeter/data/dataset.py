@@ -16,6 +16,7 @@ from torch.nn.functional import interpolate
 from leakmeter.box import Box
 from leakmeter.data.columns import Columns
 from leakmeter.errors import UsageError
+from leakmeter.files import check_announced
 from leakmeter.seeds import stream
 
 Split = Literal["train", "test", "all"]
@@ -121,6 +122,7 @@ class Dataset:
 
 def from_pixels(name: str, pixels: NDArray[np.uint8], labels: NDArray[Any] | None, classes: int | None) -> Dataset:
     """A dataset of bytes 0..255, scaled to [0, 1]."""
+    check_announced(name, 4 * pixels.size)
     x = torch.from_numpy(pixels.astype(np.float32, order="C")).div_(255)
     y = None if labels is None else torch.from_numpy(labels.astype(np.int64))
     return Dataset(name, x, y, classes)
@@ -129,6 +131,7 @@ def from_pixels(name: str, pixels: NDArray[np.uint8], labels: NDArray[Any] | Non
 def read_bytes(path: Path) -> bytes:
     """The whole file; what cannot be read is named."""
     try:
+        check_announced(path, path.stat().st_size)
         return path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error

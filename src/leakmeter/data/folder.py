@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from leakmeter.data.dataset import Dataset, Split, from_pixels, read_bytes
 from leakmeter.errors import UsageError
+from leakmeter.files import check_announced
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm")
 _FORMATS = ("PNG", "JPEG", "BMP", "PPM")  # none that Pillow would hand to an outside program
@@ -35,9 +36,12 @@ def parse(raw: bytes, source: str) -> NDArray[np.uint8]:
 
     try:
         with Image.open(io.BytesIO(raw), formats=_FORMATS) as image:
+            check_announced(source, 4 * 3 * image.width * image.height)
             image.load()
             mode = image.mode
             pixels = np.asarray(image.convert("L" if mode in _GREY else "RGB"))
+    except UsageError:
+        raise
     except Exception as error:  # decoders raise whatever the damaged bytes lead to
         raise UsageError(f"expected an image ({', '.join(_FORMATS)}) in {source}, got {error!r}") from error
     if mode not in _GREY + _COLOUR:
@@ -48,11 +52,15 @@ def parse(raw: bytes, source: str) -> NDArray[np.uint8]:
 def _load_all(path: Path, name: str, classes: list[str]) -> Dataset:
     groups = [path / label for label in classes if (path / label).exists()] if classes else [path]
     files = {group: [_image_file(file) for file in _children(group)] for group in groups}
-    images = [parse(read_bytes(file), str(file)) for group in groups for file in files[group]]
+    images: list[NDArray[np.uint8]] = []
+    for file in (file for group in groups for file in files[group]):
+        images.append(parse(read_bytes(file), str(file)))
+        check_announced(path, 4 * images[0].size * sum(map(len, files.values())))
+        _check_size(images[0], images[-1], path)
     if not images:
         raise UsageError(f"expected images ({' '.join(_SUFFIXES)}) in {path}, got none")
     labels = [classes.index(group.name) for group in groups for _ in files[group]] if classes else None
-    found = from_pixels(name, _stack(images, path), None if labels is None else np.array(labels), len(classes) or None)
+    found = from_pixels(name, _stack(images), None if labels is None else np.array(labels), len(classes) or None)
     return replace(found, class_names=tuple(classes))
 
 
@@ -65,13 +73,15 @@ def _classes(path: Path) -> list[str]:
     return [] if loose else [child.name for child in children]
 
 
-def _stack(images: list[NDArray[np.uint8]], path: Path) -> NDArray[np.uint8]:
-    sizes = sorted({image.shape[1:] for image in images})
-    if len(sizes) > 1:
-        (h1, w1), (h2, w2) = sizes[:2]
-        raise UsageError(f"expected images of one size in {path}, got {h1}×{w1} and {h2}×{w2}; resize them first")
+def _stack(images: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
     channels = max(len(image) for image in images)
-    return np.stack([np.broadcast_to(image, (channels, *sizes[0])) for image in images])
+    return np.stack([np.broadcast_to(image, (channels, *image.shape[1:])) for image in images])
+
+
+def _check_size(first: NDArray[np.uint8], other: NDArray[np.uint8], path: Path) -> None:
+    if first.shape[1:] != other.shape[1:]:
+        (h1, w1), (h2, w2) = sorted((first.shape[1:], other.shape[1:]))
+        raise UsageError(f"expected images of one size in {path}, got {h1}×{w1} and {h2}×{w2}; resize them first")
 
 
 def _children(path: Path) -> list[Path]:

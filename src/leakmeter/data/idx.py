@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import math
 import struct
 import zlib
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from leakmeter.data.dataset import Dataset, Split, from_pixels, read_bytes
 from leakmeter.errors import UsageError
+from leakmeter.files import check_announced
 
 _GZIP = b"\x1f\x8b"
 _UNSIGNED_BYTE = 8
@@ -55,12 +57,7 @@ def count(folder: Path, split: Split) -> int:
 def parse(raw: bytes, source: str, dimensions: int) -> NDArray[np.uint8]:
     """The array in the bytes of an IDX file, which must have exactly the size its header announces."""
     if raw.startswith(_GZIP):
-        try:
-            raw = gzip.decompress(raw)
-        except (OSError, EOFError, zlib.error) as error:
-            raise UsageError(
-                f"expected whole gzip data in {source}, got damaged data ({error}); fetch it again"
-            ) from error
+        raw = _unzipped(raw, source, dimensions)
     shape = _shape(raw, source, dimensions)
     start = 4 + 4 * dimensions
     if len(raw) - start != math.prod(shape):
@@ -69,6 +66,18 @@ def parse(raw: bytes, source: str, dimensions: int) -> NDArray[np.uint8]:
             f"got {len(raw) - start:,}; fetch it again"
         )
     return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)
+
+
+def _unzipped(raw: bytes, source: str, dimensions: int) -> bytes:
+    """No more than one byte beyond what the header announces, once that is known to be little enough."""
+    try:
+        with gzip.open(io.BytesIO(raw)) as file:
+            head = file.read(4 + 4 * dimensions)
+            announced = math.prod(_shape(head, source, dimensions))
+            check_announced(source, 4 * announced)
+            return head + file.read(announced + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UsageError(f"expected whole gzip data in {source}, got damaged data ({error}); fetch it again") from error
 
 
 def _shape(raw: bytes, source: str, dimensions: int) -> tuple[int, ...]:

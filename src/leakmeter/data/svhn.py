@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import math
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakmeter.data.dataset import Dataset, Split, from_pixels
+from leakmeter.data.dataset import Dataset, Split, from_pixels, read_bytes
+from leakmeter.data.mat import read_arrays, read_shapes
 from leakmeter.errors import UsageError
+
+_REASONS = (ValueError, zlib.error)
 
 
 def load(folder: Path, split: Split) -> Dataset | None:
@@ -24,32 +27,23 @@ def load(folder: Path, split: Split) -> Dataset | None:
 
 def count(folder: Path, split: Split) -> int:
     """How many images the file's header announces; 0 where it is not there."""
-    from scipy.io import whosmat
-
     path = _file(folder, split)
     if not path.is_file():
         return 0
     try:
-        n = next(int(shape[3]) for name, shape, _ in whosmat(path, appendmat=False) if name == "X")
-        if n < 0:
-            raise ValueError(f"{n} images")
-    except Exception as error:  # as in parse
+        shape = read_shapes(read_bytes(path), path).get("X", ())
+        if len(shape) != 4:
+            raise ValueError(f"X of shape {shape}")
+    except _REASONS as error:
         raise _damaged(path, error) from error
-    return n
+    return shape[3]
 
 
 def parse(path: Path) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     """Images [N, 3, 32, 32] and labels 0 to 9."""
-    from scipy.io import loadmat, whosmat
-
     try:
-        # A damaged header can announce sizes at which the reader crashes; deflate never expands more than 1032 times.
-        most = 1032 * path.stat().st_size
-        for name, shape, _ in whosmat(path, appendmat=False):
-            if any(side < 0 for side in shape) or math.prod(shape) > most:
-                raise ValueError(f"{name} of shape {shape}")
-        content = loadmat(path, appendmat=False, variable_names=("X", "y"))
-    except Exception as error:  # the reader raises whatever the damaged bytes lead to
+        content = read_arrays(read_bytes(path), path)
+    except _REASONS as error:
         raise _damaged(path, error) from error
     X, y = (np.asarray(content.get(name)) for name in ("X", "y"))
     if X.dtype != np.uint8 or X.ndim != 4 or X.shape[:3] != (32, 32, 3) or X.size == 0:
@@ -65,4 +59,6 @@ def _file(folder: Path, split: Split) -> Path:
 
 
 def _damaged(path: Path, error: Exception) -> UsageError:
+    if isinstance(error, UsageError):
+        return error
     return UsageError(f"expected the MATLAB file of SVHN in {path}, got one that cannot be read ({error!r})")

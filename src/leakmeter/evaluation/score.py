@@ -8,16 +8,18 @@ from pathlib import Path
 import safetensors.torch
 import torch
 from pydantic import BaseModel, ConfigDict
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from leakmeter.data.dataset import Dataset
-from leakmeter.errors import Inconclusive, UsageError
+from leakmeter.errors import Inconclusive, UsageError, first_line
 from leakmeter.evaluation.by_class import ByClass, by_class
 from leakmeter.evaluation.intervals import Interval, exact
 from leakmeter.files import write_atomic
 from leakmeter.oracle.answer import Answer, to_labels
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
+from leakmeter.tensors import to_safetensors
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
@@ -99,12 +101,15 @@ class Reference:
 
     def save(self, path: Path) -> None:
         """Keeps the victim's answers; the inputs stay where they came from."""
-        write_atomic(path, safetensors.torch.save(self.answer.columns))
+        write_atomic(path, to_safetensors(self.answer.columns))
 
     @classmethod
     def load(cls, path: Path, data: Dataset, spec: VictimSpec) -> Reference:
         """The answers kept at `path` to the inputs of `data`."""
-        columns = safetensors.torch.load(path.read_bytes())
+        try:
+            columns = safetensors.torch.load(path.read_bytes())
+        except (OSError, ValueError, SafetensorError) as error:
+            raise Inconclusive(f"cannot read the answers of the victim in {path}: {first_line(error)}") from error
         return cls(data.x, data.y, Answer(View(spec.outputs), spec.classes, columns))
 
     def _kl(self, logits: Tensor) -> float | None:

@@ -1,27 +1,31 @@
 """The accountant: every row asked is entered here before the victim computes, and nothing is ever struck out.
 
 One SQLite file a run. The budget is part of the UPDATE that spends it, so no thread or process can pass it. A row that
-was entered but whose answer never reached the log stays counted: it may have been answered.
+was entered but whose answer never reached the log stays counted: it may have been answered. Every account carries a
+seal over its numbers, and its total must be the sum of its pieces: a file that a flipped byte changed is not believed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from leakmeter.errors import BudgetExhausted, Inconclusive, UsageError
+from leakmeter.files import has_content
 
 ATTACK, EVALUATION = "attack", "evaluation"
-_VERSION = 1
+_VERSION = 2
+_NUMBERS = "SELECT name, budget, queries, explanations, work, cached FROM accounts"
 _SCHEMA = """
 CREATE TABLE accounts (
     name TEXT PRIMARY KEY, budget INTEGER, queries INTEGER NOT NULL DEFAULT 0, explanations INTEGER NOT NULL DEFAULT 0,
-    work INTEGER NOT NULL DEFAULT 0, cached INTEGER NOT NULL DEFAULT 0);
+    work INTEGER NOT NULL DEFAULT 0, cached INTEGER NOT NULL DEFAULT 0, seal TEXT);
 CREATE TABLE asks (
     id INTEGER PRIMARY KEY, account TEXT NOT NULL, queries INTEGER NOT NULL, at REAL NOT NULL,
     unconfirmed INTEGER NOT NULL DEFAULT 0);
@@ -72,6 +76,7 @@ class Ledger:
             raise UsageError(f"expected a budget of at least 0 queries, got {budget}")
         self.path, self.budget, self._take = path, budget, take
         self._lock = threading.Lock()
+        self._begun = path is not None and has_content(path)
         with self._as_leakmeter_error():
             self._db = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None, timeout=60)
             self._open()
@@ -97,6 +102,7 @@ class Ledger:
             if spent.rowcount == 0:
                 raise BudgetExhausted(rows, self._remaining(account))
             ids = self._enter(account, sizes)
+            self._seal()
             if self._take is not None:  # last: what is taken from there cannot be given back
                 self._take(account, rows)
         return ids
@@ -109,11 +115,13 @@ class Ledger:
                 self._db.execute("UPDATE accounts SET queries = queries + ? WHERE name = ?", (lost, account))
                 ids = self._enter(account, [lost])
                 self._db.execute("UPDATE asks SET unconfirmed = 1 WHERE id = ?", ids)
+                self._seal()
 
     def note_cached(self, account: str, rows: int) -> None:
         """Rows that the client's cache answered."""
         with self._transaction():
             self._db.execute("UPDATE accounts SET cached = cached + ? WHERE name = ?", (rows, account))
+            self._seal()
 
     def note_unconfirmed(self, asks: list[int]) -> None:
         """Marks pieces that were sent, and may have been answered, but brought nothing back; marking twice is once."""
@@ -146,6 +154,12 @@ class Ledger:
         with self._lock, self._as_leakmeter_error():
             return self._db.execute("SELECT id, account, queries FROM asks ORDER BY id").fetchall()
 
+    @property
+    def last(self) -> int:
+        """The id of the last piece entered; 0: there is none."""
+        with self._lock, self._as_leakmeter_error():
+            return int(self._db.execute("SELECT COALESCE(MAX(id), 0) FROM asks").fetchone()[0])
+
     def close(self) -> None:
         """Lets go of the file."""
         self._db.close()
@@ -155,6 +169,8 @@ class Ledger:
         with self._exclusive():  # two processes may open a new file at once
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if version == 0 and self._db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0] == 0:
+                if self._begun:
+                    raise sqlite3.DatabaseError("it has lost its tables")
                 self._create()
             elif version != _VERSION:
                 raise Inconclusive(f"expected a ledger of version {_VERSION}, got version {version} in {self.path}")
@@ -170,9 +186,21 @@ class Ledger:
         self._db.execute(f"PRAGMA user_version = {_VERSION}")
         self._db.execute("INSERT INTO accounts (name, budget) VALUES (?, ?)", (ATTACK, self.budget))
         self._db.execute("INSERT INTO accounts (name) VALUES (?)", (EVALUATION,))
+        self._seal()
+
+    def _seal(self) -> None:
+        """Within every transaction that changes an account, at its end."""
+        for name, *numbers in self._db.execute(_NUMBERS).fetchall():
+            self._db.execute("UPDATE accounts SET seal = ? WHERE name = ?", (_seal(name, numbers), name))
 
     def _check_sums(self) -> None:
         """Every total must be the sum of its pieces: a flipped byte is not always one that SQLite notices."""
+        accounts = self._db.execute(_NUMBERS).fetchall()
+        seals = dict(self._db.execute("SELECT name, seal FROM accounts").fetchall())
+        if {name for name, *_ in accounts} != {ATTACK, EVALUATION}:
+            raise sqlite3.DatabaseError("it has lost an account")
+        if any(seals[name] != _seal(name, numbers) for name, *numbers in accounts):
+            raise sqlite3.DatabaseError("its seals do not fit its numbers")
         totals = "SELECT name, queries FROM accounts WHERE queries > 0 ORDER BY name"
         pieces = "SELECT account, SUM(queries) FROM asks GROUP BY account ORDER BY account"
         if self._db.execute(totals).fetchall() != self._db.execute(pieces).fetchall():
@@ -219,3 +247,20 @@ class Ledger:
             raise Inconclusive(
                 f"the ledger {self.path} is damaged ({error}); it was left as it is: restore it or start a new run"
             ) from error
+
+
+def _seal(name: str, numbers: Sequence[object]) -> str:
+    return hashlib.sha256(repr((name, *numbers)).encode()).hexdigest()[:16]
+
+
+def recorded(path: Path) -> dict[str, int]:
+    """The rows counted by account in the ledger of a file, whatever its budget; none where there is no file."""
+    if not has_content(path):
+        return {}
+    try:
+        with closing(sqlite3.connect(path, timeout=60)) as db:
+            budget = db.execute("SELECT budget FROM accounts WHERE name = ?", (ATTACK,)).fetchone()
+    except sqlite3.Error:
+        budget = None  # opening it says what is wrong
+    with closing(Ledger(path, budget=budget and budget[0])) as ledger:
+        return {account: ledger.spent(account) for account in (ATTACK, EVALUATION)}

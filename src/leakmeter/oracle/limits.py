@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS limits (only INTEGER PRIMARY KEY CHECK (only = 1), to
 CREATE TABLE IF NOT EXISTS attempts (job TEXT PRIMARY KEY, attempt INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS taken (job TEXT, account TEXT, rows INTEGER NOT NULL, PRIMARY KEY (job, account));
 """
+_TAKEN = "INSERT INTO taken VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET rows = rows + excluded.rows"
 
 
 class Superseded(Inconclusive):
@@ -133,13 +134,17 @@ class LimitsFile:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._open(path, clock)
-        self._db.executescript(_SCHEMA)
+        with self._readable():
+            self._db.executescript(_SCHEMA)
         interval = 1 / rps if rps else 0.0
         with self._transaction() as db:
             db.execute("INSERT OR IGNORE INTO limits VALUES (1, NULL, 0, 0, 0, 0, 0)")
             # From now: whoever asked before may have done so a moment ago. (The clock restarts with the machine.)
             update = "UPDATE limits SET total = ?, interval = ?, next = ?, held = 0"
             db.execute(update, (total, interval, clock() + interval))
+            # Counts err upwards only: of two that should be the same, the higher is believed.
+            db.execute("UPDATE taken SET rows = MAX(0, rows)")
+            db.execute("UPDATE limits SET taken = MAX(taken, (SELECT COALESCE(SUM(rows), 0) FROM taken))")
 
     @classmethod
     def join(cls, path: Path, clock: Callable[[], float] = time.monotonic) -> LimitsFile:
@@ -169,15 +174,21 @@ class LimitsFile:
             if db.execute(update, (rows,)).rowcount == 0:
                 left = db.execute("SELECT MAX(0, total - taken) FROM limits").fetchone()[0]
                 raise BudgetExhausted(rows, left)
-            db.execute(
-                "INSERT INTO taken VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET rows = rows + excluded.rows",
-                (job, account, rows),
-            )
+            db.execute(_TAKEN, (job, account, rows))
 
     def taken(self, job: str) -> dict[str, int]:
         """All rows that all attempts at the job took, by account."""
-        with self._lock:
+        with self._lock, self._readable():
             return dict(self._db.execute("SELECT account, rows FROM taken WHERE job = ?", (job,)).fetchall())
+
+    def catch_up(self, job: str, account: str, rows: int) -> None:
+        """Counts what is missing to `rows`, which the job's own ledger holds: this file has lost something."""
+        with self._transaction() as db:
+            known = db.execute("SELECT rows FROM taken WHERE job = ? AND account = ?", (job, account)).fetchone()
+            lost = rows - (known[0] if known else 0)
+            if lost > 0:
+                db.execute(_TAKEN, (job, account, lost))
+                db.execute("UPDATE limits SET taken = taken + ?", (lost,))
 
     def slot(self) -> Slot:
         """The next place in the queue of requests."""
@@ -190,7 +201,7 @@ class LimitsFile:
 
     def stands(self, slot: Slot) -> bool:
         """Whether no pause has begun since the slot was given."""
-        with self._lock:
+        with self._lock, self._readable():
             return bool(self._db.execute("SELECT pauses FROM limits").fetchone()[0] == slot.pause)
 
     def hold(self, seconds: float) -> None:
@@ -206,19 +217,39 @@ class LimitsFile:
         self._db.close()
 
     def _open(self, path: Path, clock: Callable[[], float]) -> None:
-        self._clock, self._lock = clock, threading.Lock()
+        self._path, self._clock, self._lock = path, clock, threading.Lock()
         try:
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=60)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
-        except sqlite3.Error as error:
+            found = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        except sqlite3.OperationalError as error:
             raise UsageError(
                 f"cannot write the shared limits {path}: {error}; free space or choose another --out"
             ) from error
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(error) from error
+        if found != "ok":
+            raise self._damaged(found)
+
+    def _damaged(self, how: object) -> Inconclusive:
+        return Inconclusive(
+            f"the shared limits {self._path} are damaged ({how}); delete the file: what was asked is counted again "
+            "from the ledgers of the cells"
+        )
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise UsageError(f"cannot write the shared limits {self._path}: {error}; free space") from error
+        except (sqlite3.DatabaseError, TypeError) as error:  # TypeError: a row or a number is gone
+            raise self._damaged(error) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
+        with self._lock, self._readable():
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db

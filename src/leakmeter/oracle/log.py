@@ -9,7 +9,6 @@ file is then left as it is.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import struct
 import threading
@@ -25,19 +24,12 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from leakmeter.errors import Inconclusive, UsageError
+from leakmeter.tensors import to_safetensors
 
 _FIELDS = struct.Struct("<4sQQ16s16s")  # magic, piece id, payload length, question digest, payload checksum
 _CHECK = struct.Struct("<I")
 _HEADER = _FIELDS.size + _CHECK.size
 _MAGIC = b"LKM1"
-_LENGTH = struct.Struct("<Q")
-_DTYPES = {
-    torch.float16: "F16",
-    torch.bfloat16: "BF16",
-    torch.float32: "F32",
-    torch.float64: "F64",
-    torch.int64: "I64",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +67,7 @@ class AnswerLog:
 
     def append(self, ask: int, question: bytes, columns: dict[str, Tensor]) -> None:
         """Writes one record; either all of it stays or none."""
-        payload = _encode(columns)
+        payload = to_safetensors(columns)
         fields = _FIELDS.pack(_MAGIC, ask, len(payload), question, _checksum(payload))
         record = b"".join((fields, _CHECK.pack(zlib.crc32(fields)), payload))
         with self._lock:
@@ -133,18 +125,6 @@ class AnswerLog:
 
     def _damaged(self, at: int) -> Inconclusive:
         return Inconclusive(f"the answer log {self.path} is damaged at byte {at}; restore it or start a new run")
-
-
-def _encode(columns: dict[str, Tensor]) -> bytes:
-    """Safetensors, written by hand: the library's own writer takes longer than all the rest of a logged query."""
-    header, data, at = {}, [], 0
-    for name, column in columns.items():
-        data.append(column.contiguous().view(torch.uint8).numpy().tobytes())
-        end = at + len(data[-1])
-        header[name] = {"dtype": _DTYPES[column.dtype], "shape": list(column.shape), "data_offsets": [at, end]}
-        at = end
-    text = json.dumps(header).encode()
-    return b"".join((_LENGTH.pack(len(text)), text, *data))
 
 
 def _checksum(payload: bytes) -> bytes:

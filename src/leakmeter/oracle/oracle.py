@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leakmeter.errors import BudgetExhausted, UsageError, VictimError
+from leakmeter.errors import BudgetExhausted, Inconclusive, UsageError, VictimError
 from leakmeter.oracle.answer import Answer, present, shown_classes
 from leakmeter.oracle.explanations.base import Scores
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger
@@ -134,6 +134,11 @@ class Oracle:
 
     def seek(self, position: int) -> None:
         """Goes on from a checkpoint that already holds the answers up to `position`."""
+        if position > self.ledger.last:
+            raise Inconclusive(
+                f"the checkpoint holds answers that {self.ledger.path} never counted; restore the ledger, or start a "
+                "new run"
+            )
         self.position = position
         if self._replay is not None:
             self._replay.seek(position)

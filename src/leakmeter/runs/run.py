@@ -17,13 +17,14 @@ import tomli_w
 
 from leakmeter import __version__
 from leakmeter.checkpoint import DiskCheckpoint
-from leakmeter.errors import UsageError
-from leakmeter.files import write_atomic, writing
+from leakmeter.errors import Inconclusive, UsageError
+from leakmeter.files import has_content, write_atomic, writing
 from leakmeter.oracle.ledger import Ledger
 from leakmeter.oracle.limits import Attempt
 from leakmeter.oracle.log import AnswerLog
 
 Plan = dict[str, Any]
+LEDGER = "ledger.sqlite"
 
 
 class Run:
@@ -65,10 +66,21 @@ class Run:
 
     def ledger(self, budget: int | None, lease: Attempt | None = None) -> Ledger:
         """The ledger of this run. Whatever was leased for it is in it, also what a dead worker left no record of."""
-        ledger = Ledger(self.path / "ledger.sqlite", budget=budget, take=None if lease is None else lease.take)
+        path = self.path / LEDGER
+        if not has_content(path) and (left := self._asked_before()):
+            raise Inconclusive(
+                f"{left} holds answers of the victim, and {path}, which counted them, is gone; restore it or start a "
+                "new run"
+            )
+        ledger = Ledger(path, budget=budget, take=None if lease is None else lease.take)
         for account, rows in ({} if lease is None else lease.taken()).items():
             ledger.catch_up(account, rows)
         return ledger
+
+    def _asked_before(self) -> Path | None:
+        """What only a run that has asked its victim leaves."""
+        traces = [self.path / "answers" / "answers.bin", *sorted((self.path / "checkpoint").glob("*.pt"))]
+        return next(filter(has_content, traces), None)
 
     def answers(self) -> AnswerLog:
         """The replay log of this run."""

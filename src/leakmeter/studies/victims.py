@@ -17,6 +17,7 @@ from leakmeter.models import make_model
 from leakmeter.progress import SILENT, Progress
 from leakmeter.seeds import derive
 from leakmeter.studies.provenance import fingerprint
+from leakmeter.tensors import to_safetensors
 from leakmeter.training.loop import Recipe
 from leakmeter.training.train import train
 
@@ -52,5 +53,5 @@ def trained(
         return network.eval()
     train(technique, network, (x, y), recipe=recipe, seed=derive(seed, "victim"), progress=progress, **options)
     weights = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
-    write_atomic(path, safetensors.torch.save(weights))
+    write_atomic(path, to_safetensors(weights))
     return network

@@ -5,6 +5,7 @@ What is still unknown is asked for by name.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -18,6 +19,7 @@ from torch import Tensor
 from leakmeter.box import Box
 from leakmeter.data.columns import Columns
 from leakmeter.errors import UsageError, all_at_once, first_line
+from leakmeter.files import check_announced
 from leakmeter.registry import did_you_mean
 from leakmeter.victims.declared import declared, dtype_of, shape_of
 from leakmeter.victims.preparation import Preparation, PreparedVictim, settle
@@ -163,6 +165,7 @@ class Facts:
                 f"expected as many columns as the model has inputs, {' x '.join(map(str, shape))}, got "
                 f"{len(self.columns)}: {', '.join(self.columns.names[:12])}; name the target, or leave columns out"
             )
+        check_announced(f"an input and an output of {self.name}", 8 * (math.prod(shape) + (self.classes or 0)))
         box = self._box(shape, dtype)
         return VictimSpec(str(self.name), shape, box, self.classes or 2, outputs, dtype, self.columns)
 

@@ -11,6 +11,7 @@ import torch
 from leakmeter.errors import UsageError, first_line, missing_extra
 from leakmeter.victims.kind import FileKind, Request
 from leakmeter.victims.onnx_batch import free_batch
+from leakmeter.victims.onnx_check import check_onnx
 from leakmeter.victims.onnx_graph import Graph, read_graph, type_range
 
 
@@ -112,6 +113,7 @@ class OnnxKind(FileKind):
     def read(self, path: Path, request: Request) -> OnnxFunction:
         """A session on the CPU."""
         try:
+            check_onnx(path)
             session = _session(str(path))
         except UsageError:
             raise

@@ -12,7 +12,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
 
 from leakmeter.errors import UsageError, VictimError, missing_extra
@@ -21,13 +20,13 @@ from leakmeter.victims.remote.pace import OwnPace, Pace, backoff, retry_after
 from leakmeter.victims.remote.settings import RemoteSettings
 
 if TYPE_CHECKING:
-    import httpx
+    from leakmeter.victims.remote.exchange import Reply
 
 T = TypeVar("T")
 _HEADERS = {"accept": "application/json", "accept-encoding": "identity", "content-type": "application/json"}
-_LONGEST_BODY = 1 << 28  # bytes; an endless answer must end
+SLACK = 1 << 20
+"""Bytes that any answer may have beside its numbers."""
 _QUOTED = 200  # characters of what a server says about an error
-_IDLE = 2.0  # seconds; below the 5 after which common servers close a connection, which would cost a charged repeat
 
 
 class BadAnswer(ValueError):
@@ -73,39 +72,46 @@ class Client:
         pace: Pace | None = None,
     ) -> None:
         try:
-            import httpx
+            from leakmeter.victims.remote.exchange import Connections
         except ImportError as error:
-            raise missing_extra("httpx", "http") from error
+            raise missing_extra(error.name or "httpx", "http") from error
         local = check_address(url, settings.authorized_by)
         self.where = without_query(url)
         self._settings, self._pace = settings, pace or OwnPace(settings.rps)
-        self._headers = httpx.Headers(with_key(_HEADERS | dict(headers or {}), settings.key_env))
-        self._timeouts = {"timeout": httpx.Timeout(settings.timeout).as_dict()}
-        # A bare transport: no cookies, and no redirects, which would carry the key to a host nobody authorised.
-        self._transport = httpx.HTTPTransport(
-            limits=httpx.Limits(max_connections=settings.concurrency, keepalive_expiry=_IDLE),
-            proxy=None if local else proxy_for(url),
-        )
-        self.close = weakref.finalize(self, self._transport.close)
+        self._headers = list(with_key(_HEADERS | dict(headers or {}), settings.key_env).items())
+        # No cookies, and no redirects, which would carry the key to a host nobody authorised.
+        self._connections = Connections(url, None if local else proxy_for(url))
+        self.close = weakref.finalize(self, self._connections.close)
         """Closes its connections."""
+
+    def abort(self) -> None:
+        """Ends the requests that are under way, in all threads; whoever sent them gets an error."""
+        self._connections.abort()
 
     def get(self, url: str, read: Callable[[bytes], T]) -> T:
         """What `read` makes of a document; it is about the model, so nothing is charged."""
-        return self._ask(lambda: self._send("GET", url, None), read, lambda: None, threading.Event())
+        return self._ask(lambda: self._send("GET", url, b"", SLACK), read, lambda: None, threading.Event())
 
     def post(
-        self, url: str, body: bytes, read: Callable[[bytes], T], charge: Callable[[], None], stop: threading.Event
+        self,
+        url: str,
+        body: bytes,
+        read: Callable[[bytes], T],
+        charge: Callable[[], None],
+        stop: threading.Event,
+        most: int,
     ) -> T:
         """What `read` makes of the answer.
 
         Args:
-            url: where the request goes.
+            url: where the request goes, at the host of this client.
             body: its JSON.
             read: reads an answer, or raises BadAnswer.
             charge: counts the queries once more, before they are sent again.
             stop: ends it between two tries.
+            most: the most bytes that an answer can need.
         """
-        return self._ask(lambda: self._send("POST", url, body), read, charge, stop)
+        return self._ask(lambda: self._send("POST", url, body, most), read, charge, stop)
 
     def _ask(
         self, send: Callable[[], bytes], read: Callable[[bytes], T], charge: Callable[[], None], stop: threading.Event
@@ -116,12 +122,13 @@ class Client:
             if owed:
                 charge()
                 owed = False
+            start = time.monotonic()
             try:
                 return _understood(read, send())
             except _Refused as refusal:
                 refusals += 1
                 delay = backoff(refusals) if refusal.after is None else max(refusal.after, backoff(1))
-                waited += delay
+                waited += delay + time.monotonic() - start
                 if waited > self._settings.patience:
                     raise VictimError(self._impatient(delay)) from None
                 self._pace.hold(delay)
@@ -140,27 +147,25 @@ class Client:
             f"{self._settings.patience:.0f} s of patience; set a lower rps, or go on later with --resume"
         )
 
-    def _send(self, method: str, url: str, body: bytes | None) -> bytes:
-        import httpx
+    def _send(self, method: str, url: str, body: bytes, most: int) -> bytes:
+        from leakmeter.victims.remote.exchange import Broken, Late, NoConnection, path_of
 
         deadline = time.monotonic() + self._settings.timeout
-        request = httpx.Request(method, url, headers=self._headers, content=body, extensions=self._timeouts)
         try:
-            with closing(self._transport.handle_request(request)) as response:
-                content = _read(response, deadline)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            raise _Failed(f"no connection could be made ({type(error).__name__})", computed=False) from error
-        except httpx.TimeoutException as error:
-            raise _Failed(f"no answer came within {self._settings.timeout:g} s", computed=True) from error
-        except (httpx.TransportError, httpx.DecodingError) as error:
-            raise _Failed(f"the connection broke ({type(error).__name__})", computed=True) from error
-        self._check_status(response, content)
-        return content
+            reply = self._connections.exchange(method, path_of(url), self._headers, body, deadline, most)
+        except NoConnection as error:
+            raise _Failed(str(error), computed=False) from error
+        except Late as error:
+            raise _Failed(f"no whole answer came within {self._settings.timeout:g} s", computed=True) from error
+        except Broken as error:
+            raise _Failed(str(error), computed=True) from error
+        self._check_status(reply)
+        return reply.content
 
-    def _check_status(self, response: httpx.Response, content: bytes) -> None:
+    def _check_status(self, reply: Reply) -> None:
         """Returns for an answer; everything else is an error of its own."""
-        status = response.status_code
-        after = retry_after(response.headers.get("retry-after"))
+        status, content = reply.status, reply.content
+        after = retry_after(reply.headers.get("retry-after"))
         if status == 429 or (status == 503 and after is not None):
             raise _Refused(status, after)
         if status == 408 or status >= 500:
@@ -194,16 +199,3 @@ def _understood(read: Callable[[bytes], T], content: bytes) -> T:
         return read(content)
     except BadAnswer as error:
         raise _Failed(str(error), computed=True) from error
-
-
-def _read(response: httpx.Response, deadline: float) -> bytes:
-    """The body, in time whatever the server does: a timeout alone lets a byte every now and then go on for ever."""
-    parts, length = [], 0
-    for part in response.iter_bytes():
-        length += len(part)
-        if time.monotonic() > deadline:
-            raise _Failed("its answer dribbled in beyond the timeout", computed=True)
-        if length > _LONGEST_BODY:
-            raise _Failed("its answer did not end", computed=True)
-        parts.append(part)
-    return b"".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from dataclasses import dataclass
@@ -71,10 +72,10 @@ def retry_after(value: str | None) -> float | None:
     if value is None:
         return None
     if value.strip().isdecimal():
-        return float(value)
+        return float(value) if len(value) < 20 else math.inf
     try:
         date = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # a year of twenty digits
         return None
     if date.tzinfo is None:  # the obsolete forms name no zone and mean GMT
         date = date.replace(tzinfo=UTC)

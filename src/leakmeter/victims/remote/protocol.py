@@ -29,6 +29,7 @@ _MEANINGS = {
     "labels": "labels",
     "predict": "labels",
 }
+_DIMENSIONS = 8  # the most of a tensor
 _ANY_INPUT = "input-0"  # the name that servers which do not name their input expect, or ignore
 _ADDRESS = re.compile(r"(https?://[^?#]+/v2/models/[^/?#]+(?:/versions/[^/?#]+)?)(?:/infer)?/?", re.IGNORECASE)
 
@@ -140,13 +141,18 @@ def tensor(name: str, x: np.ndarray) -> dict[str, Any]:
 def array(described: Any) -> np.ndarray:
     """A tensor of the protocol, its data flat or nested, as an array of numbers."""
     try:
-        shape, data = tuple(map(int, described["shape"])), described["data"]
-    except (KeyError, TypeError, ValueError) as error:
+        shape, data = described["shape"], described["data"]
+    except (KeyError, TypeError) as error:
         raise BadAnswer("its answer held no tensor") from error
+    if not isinstance(shape, list) or len(shape) > _DIMENSIONS or not all(type(side) is int for side in shape):
+        raise BadAnswer("its answer held a tensor whose shape is no list of whole numbers")
     numbers = as_numbers(data)
     if min(shape, default=0) < 0 or math.prod(shape) != numbers.size:
-        raise BadAnswer(f"its answer had {numbers.size} numbers for the shape {shape}")
-    return numbers.reshape(shape)
+        raise BadAnswer(f"its answer had {numbers.size} numbers for the shape {tuple(shape)}")
+    try:
+        return numbers.reshape(shape)
+    except ValueError as error:  # of nothing, in sizes beyond any memory
+        raise BadAnswer(f"its answer had {numbers.size} numbers for a shape that cannot be") from error
 
 
 def as_numbers(data: Any) -> np.ndarray:

@@ -18,7 +18,7 @@ from torch import Tensor
 from leakmeter.errors import VictimError
 from leakmeter.victims.facts import Facts
 from leakmeter.victims.kind import Request, VictimKind
-from leakmeter.victims.remote.client import BadAnswer, Client
+from leakmeter.victims.remote.client import SLACK, BadAnswer, Client
 from leakmeter.victims.remote.pace import Abandoned
 from leakmeter.victims.remote.protocol import open_model
 from leakmeter.victims.remote.settings import RemoteSettings
@@ -27,6 +27,7 @@ from leakmeter.victims.spec import VictimSpec, from_array
 from leakmeter.victims.victim import Charge, Question, Victim
 
 _ROWS, _NUMBERS = 64, 1 << 17  # the most in one request, unless it is said
+_NUMBER = 128  # bytes of JSON that one number may take, with the name of its class
 _ROUNDS = 2  # requests a thread sends before all wait for the slowest; the more, the more a failure can lose
 
 
@@ -119,6 +120,7 @@ class RemoteVictim(Victim):
             wait(requests)
         except BaseException:  # interrupted
             stop.set()
+            self._client.abort()
             wait(requests)
             raise
         failures = [error for request in requests if (error := request.exception()) is not None]
@@ -146,7 +148,8 @@ class RemoteVictim(Victim):
                 ) from error
 
         try:
-            return self._client.post(self._wire.url, self._wire.encode(x), read_first, lambda: charge(len(x)), stop)
+            most, body = SLACK + _NUMBER * len(x) * self.spec.classes, self._wire.encode(x)
+            return self._client.post(self._wire.url, body, read_first, lambda: charge(len(x)), stop, most)
         except BaseException:
             stop.set()  # the other requests of this question are sent no more
             raise

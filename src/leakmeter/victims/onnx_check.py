@@ -1,0 +1,121 @@
+"""An ONNX file looked at before onnxruntime opens it in this process: no files beside it, no sizes beyond its content.
+
+What a file computes cannot be read off it: an operator can make gigabytes of two numbers. So the file is also opened
+and asked once in a process of its own, whose memory and time are limited; a crash of the parser ends only that.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from leakmeter.errors import UsageError
+from leakmeter.files import LIMIT_VARIABLE, check_announced, most_bytes
+
+TRIAL_SECONDS = 60.0
+_PARTS = {  # messages within messages of onnx.proto, by field
+    "model": {7: "graph", 25: "function"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse"},
+    "function": {7: "node"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
+    "sparse": {1: "tensor", 2: "tensor"},
+}
+_DIMS, _EXTERNAL, _LOCATION = 1, 13, 14
+_PER_BYTE = 8  # the most numbers that a byte can hold
+_DEEPEST = 50
+
+
+def check_onnx(path: Path) -> None:
+    """Refuses, in a sentence, a file that is none or that would take more than it may."""
+    check_announced(path, path.stat().st_size)
+    raw = path.read_bytes()
+    try:
+        _walk(memoryview(raw), "model", path, 0)
+    except (ValueError, IndexError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{path} is not an ONNX model: {error}") from error
+    _try(path)
+
+
+def _walk(message: memoryview, kind: str, path: Path, depth: int) -> None:
+    if depth > _DEEPEST:
+        raise ValueError("it is nested too deep")
+    dims: list[int] = []
+    for field, value in _fields(message):
+        if kind == "tensor":
+            if field == _EXTERNAL or (field == _LOCATION and value):
+                raise UsageError(f"{path} keeps weights in other files; save it as one (save_as_external_data=False)")
+            if field == _DIMS:
+                dims += [value] if isinstance(value, int) else _varints(value)
+        elif isinstance(value, memoryview) and field in _PARTS[kind]:
+            _walk(value, _PARTS[kind][field], path, depth + 1)
+    if math.prod(dims) > _PER_BYTE * len(message):
+        raise ValueError(f"a tensor of shape {dims[:8]} has {len(message):,} bytes")
+
+
+def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
+    """Field numbers and values of a protocol buffer."""
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        match key & 7:
+            case 0:
+                value, at = _varint(message, at)
+                yield key >> 3, value
+                continue
+            case 1:
+                size = 8
+            case 2:
+                size, at = _varint(message, at)
+            case 5:
+                size = 4
+            case other:
+                raise ValueError(f"it holds a field of wire type {other}")
+        if at + size > len(message):
+            raise ValueError("it is cut short")
+        yield key >> 3, message[at : at + size]
+        at += size
+
+
+def _varints(packed: memoryview) -> list[int]:
+    found, at = [], 0
+    while at < len(packed):
+        value, at = _varint(packed, at)
+        found.append(value)
+        if len(found) > _DEEPEST:
+            raise ValueError("a tensor has too many dimensions")
+    return found
+
+
+def _varint(message: memoryview, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = message[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+    raise ValueError("it holds a number without an end")
+
+
+def _try(path: Path) -> None:
+    """Opens the model and asks it once, in another process."""
+    limit = most_bytes() + 4 * path.stat().st_size
+    command = [sys.executable, "-m", "leakmeter.victims.onnx_trial", str(path), str(limit)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    try:
+        ended = subprocess.run(command, capture_output=True, timeout=TRIAL_SECONDS, env=environment, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise UsageError(f"{path} did not answer a single row within {TRIAL_SECONDS:g} s") from error
+    if ended.returncode == 0:
+        return
+    said = ended.stdout.decode(errors="replace").strip()
+    if ended.returncode < 0 or not said:
+        said = f"opening it ended a process with code {ended.returncode}"
+    raise UsageError(f"{path} cannot be used: {said}; if it needs more memory and you trust it, raise {LIMIT_VARIABLE}")

@@ -1,0 +1,53 @@
+"""Run as a process of its own: opens an ONNX file and asks it one row, with limited memory. See `onnx_check.py`."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from pathlib import Path
+
+import numpy as np
+
+
+def limit_memory(more: int) -> None:
+    """Lets this process take so many bytes more than it has now."""
+    status = Path("/proc/self/status")
+    if not status.exists():  # the limit is Linux's
+        return
+    now = next(int(line.split()[1]) << 10 for line in status.read_text().splitlines() if line.startswith("VmData"))
+    resource.setrlimit(resource.RLIMIT_DATA, (now + more, now + more))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def attempt(path: str) -> None:
+    """Opens the file and asks it for the answer to one row of zeros."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64}
+    feed = {}
+    for each in session.get_inputs():
+        if each.type not in kinds:  # refused later, in a sentence of its own
+            return
+        feed[each.name] = np.zeros([side if isinstance(side, int) else 1 for side in each.shape], kinds[each.type])
+    try:
+        session.run(None, feed)
+    except onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument:
+        return  # a side that the file leaves open is not 1
+
+
+if __name__ == "__main__":
+    import onnxruntime  # noqa: F401, before the limit: it is not the file's doing
+
+    limit_memory(int(sys.argv[2]))
+    try:
+        attempt(sys.argv[1])
+    except MemoryError:
+        print("it needs more memory than it may have")  # noqa: T201
+        sys.exit(1)
+    except Exception as error:
+        print(" ".join(str(error).split())[:300] or type(error).__name__)  # noqa: T201
+        sys.exit(1)
