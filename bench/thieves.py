@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import time
 from functools import partial
 from pathlib import Path
@@ -141,7 +142,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     command = f"python bench/thieves.py --seed {options.seed} --seeds {options.seeds} --effort {options.effort:g}"
-    record = Record(Path("results/bench"), "thieves", command, {"threads": 1})
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    record = Record(Path("results/bench"), "thieves", command, {"threads": 1, "commit": commit})
     data, strangers = (None if folder is None else Path(folder) for folder in (options.data, options.victims))
     for name, make in zoo(data, strangers).items():
         if options.only and name not in options.only.split(","):

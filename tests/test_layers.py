@@ -13,8 +13,9 @@ import leakmeter
 ROOT = Path(leakmeter.__file__).parent
 
 LAYERS = (
+    ("shown",),
     ("errors",),
-    ("registry", "seeds", "progress", "files", "compute", "tensors"),
+    ("registry", "seeds", "progress", "files", "compute", "tensors", "patience"),
     ("display",),
     ("checkpoint", "box", "settings"),
     ("models", "data"),

@@ -30,6 +30,7 @@ from leakmeter.victims.victim import Victim
 
 NET = nn.Sequential(nn.Flatten(), nn.Linear(8, 3)).eval()
 SHAPE = (2, 2, 2)
+JSON = {"content-type": "application/json"}
 
 
 def local(outputs: str = "logits") -> Victim:
@@ -99,6 +100,9 @@ def test_the_protocol_by_hand() -> None:
     [
         ("{", "expected a request in JSON"),
         ("[]", "expected a JSON object"),
+        ('{"inputs": [{"shape": [Infinity, 4], "data": [1]}]}', "as many numbers in data"),
+        ('{"inputs": [{"shape": [1e30, 4], "data": [1]}]}', "as many numbers in data"),
+        ('{"inputs": [{"shape": [0, 2, 2, 2], "data": []}]}', "expected"),
         ("{}", "expected one tensor in inputs"),
         ('{"inputs": [{"name": "x", "shape": [1, 8], "data": [1]}]}', "as many numbers in data"),
         ('{"inputs": [{"name": "x", "shape": [1, 2], "data": [0, 1]}]}', "expected queries of shape"),
@@ -107,7 +111,7 @@ def test_the_protocol_by_hand() -> None:
     ],
 )
 def test_a_request_that_cannot_be_answered_is_told_why(body: str, sentence: str, address: str) -> None:
-    answer = httpx.post(f"{address}/infer", content=body, trust_env=False)
+    answer = httpx.post(f"{address}/infer", content=body, headers=JSON, trust_env=False)
     assert answer.status_code == 400
     assert sentence in answer.json()["error"]
 

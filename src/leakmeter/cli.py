@@ -6,7 +6,10 @@ Exit codes: 0 pass, 1 internal error, 2 usage or config, 3 policy exceeded, 4 in
 from __future__ import annotations
 
 import functools
+import os
 import sys
+import threading
+import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -14,7 +17,11 @@ import typer
 
 from leakmeter import __version__
 from leakmeter.commands import audit, certify, data, evade, init, options, probe, runs, serve, study, train
-from leakmeter.errors import LeakmeterError, Stopped
+from leakmeter.errors import Inconclusive, LeakmeterError, Stopped, first_line
+from leakmeter.patience import overdue
+from leakmeter.shown import shown
+
+_TRACEBACK = "LEAKMETER_TRACEBACK"
 
 app = typer.Typer(
     name="leakmeter",
@@ -79,13 +86,33 @@ def _root(version: Annotated[bool, typer.Option("--version", help="show the vers
         raise typer.Exit
 
 
+def _end_if_overdue() -> None:
+    """Ends this process when a victim's code can be ended in no other way; what was paid for is on disk."""
+    while (late := overdue()) is None:
+        time.sleep(1.0)
+    os.write(2, f"leakmeter: {late}\n".encode())
+    os._exit(Inconclusive.exit_code)
+
+
 def main() -> None:
     """The entry point: a mistake of the user's is one sentence, never a traceback."""
+    threading.Thread(target=_end_if_overdue, daemon=True).start()
     try:
         app()
     except LeakmeterError as error:
         typer.echo(f"leakmeter: {error}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:
-        typer.echo(f"leakmeter: {error.filename or 'the system'}: {error.strerror or error}", err=True)
+        typer.echo(shown(f"leakmeter: {error.filename or 'the system'}: {error.strerror or error}"), err=True)
         sys.exit(2)
+    except Exception as error:  # a fault of ours, or of a file or machine in a way nobody thought of
+        if os.environ.get(_TRACEBACK):
+            raise
+        typer.echo(
+            shown(
+                f"leakmeter: internal error: {type(error).__name__}: {first_line(error)}; nothing was decided; "
+                f"{_TRACEBACK}=1 shows where"
+            ),
+            err=True,
+        )
+        sys.exit(LeakmeterError.exit_code)

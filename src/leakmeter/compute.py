@@ -8,6 +8,16 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from leakmeter.errors import UsageError
+
+
+def check_device(name: torch.device | str) -> torch.device:
+    """The device of that name, or a sentence where it cannot be used here."""
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError, TypeError, ValueError) as error:
+        raise UsageError(f"the device '{name}' cannot be used here; try --device cpu") from error
+
 
 @contextmanager
 def computing(threads: int) -> Iterator[None]:

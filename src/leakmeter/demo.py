@@ -19,20 +19,12 @@ PLAN: dict[str, Any] = {
     "data": {"name": "digits"},
     "views": ["probs", "labels"],
     "budget": 2000,
-    "stops": [500],
+    "stops": [250, 1000],
     "seeds": [0, 1, 2],
     "attacks": [
-        {
-            "name": "procedural",
-            "makers": {"blobs": 0.5, "strokes": 0.3, "silhouettes": 0.2},
-            "committee": 1,
-            "lessons": 0,
-            "scout": {"steps": 300, "lr": 3e-3, "schedule": "cyclic"},
-            "learn": {"steps": 1500, "lr": 3e-3, "schedule": "cyclic"},
-        },
+        {"name": "auto", "effort": 0.35},
         {"name": "surrogate", "pool": "digits", "control": True, "recipe": _QUICK},
     ],
-    "defenses": ["none", "rounding:1"],
     "transfer": {"attack": "pgd", "limit": 100},
     "certify": {"sigma": 0.1, "n": 500, "limit": 100},
 }

@@ -7,8 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rich.markup import escape
+
 from leakmeter.errors import UsageError
 from leakmeter.progress import SILENT, Progress, Task
+from leakmeter.shown import shown
 
 MODES = ("rich", "plain", "none")
 _QUIET_SECONDS = 2.0  # nothing shorter than this deserves a line
@@ -22,7 +25,7 @@ def make_display(mode: str | None) -> Progress:
     return SILENT if mode == "none" else RichDisplay() if mode == "rich" else PlainDisplay()
 
 
-def shown(progress: Progress | bool) -> Progress:
+def as_progress(progress: Progress | bool) -> Progress:
     """What was handed in; True: bars where somebody looks, in a terminal or a notebook, and nothing elsewhere."""
     if not isinstance(progress, bool):
         return progress
@@ -40,7 +43,7 @@ class PlainDisplay:
 
     def say(self, line: str) -> None:
         """One line on standard error."""
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"{shown(line)}\n")
         sys.stderr.flush()
 
     @contextmanager
@@ -93,7 +96,7 @@ class RichDisplay:
 
     def say(self, line: str) -> None:
         """One line above the bars."""
-        self._bars.console.print(line, highlight=False, markup=False)
+        self._bars.console.print(shown(line), highlight=False, markup=False)
 
     @contextmanager
     def task(self, title: str, total: int | None) -> Iterator[Task]:
@@ -101,7 +104,7 @@ class RichDisplay:
         if self._open == 0:
             self._bars.start()
         self._open += 1
-        bar = self._bars.add_task(title, total=total, visible=False, note="", rate="")
+        bar = self._bars.add_task(escape(shown(title)), total=total, visible=False, note="", rate="")
         try:
             yield _RichTask(self._bars, bar)
         finally:
@@ -126,6 +129,6 @@ class _RichTask:
             self._bar,
             completed=self._done,
             visible=seconds > _QUIET_SECONDS,
-            note=note,
+            note=escape(shown(note)),
             rate=f"{self._done / max(seconds, 1e-9):,.0f}/s",
         )

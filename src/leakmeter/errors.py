@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from leakmeter.shown import shown
+
 
 class LeakmeterError(Exception):
     """Base of every error raised on purpose; the command line prints its message without a traceback."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return shown(super().__str__())
 
 
 class UsageError(LeakmeterError, ValueError):
@@ -75,4 +80,4 @@ def missing_extra(package: str, extra: str) -> UsageError:
 
 def first_line(error: BaseException) -> str:
     """The first line of an error's message: enough for one sentence."""
-    return (str(error).strip().splitlines() or ["no message"])[0]
+    return (shown(str(error)).strip().splitlines() or ["no message"])[0]

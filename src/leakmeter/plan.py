@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from leakmeter.errors import UsageError
+from leakmeter.errors import UsageError, first_line
+from leakmeter.patience import PATIENCE
 from leakmeter.settings import Settings, checked
 from leakmeter.victims.preparation_settings import PreparationSettings
 from leakmeter.victims.remote.settings import RemoteSettings
@@ -174,7 +175,10 @@ class Plan(Settings):
     `/adaptive` behind it the attacker knows the defense."""
     detectors: tuple[str, ...] = ("prada",)
     """Replayed over each attack's queries: `prada`, or `prada:0.9` for another threshold."""
-    budget: int = Field(default=5000, ge=1)
+    budget: int = Field(
+        default=5000,
+        ge=1,
+    )
     total: int | None = Field(default=None, ge=1)
     """The most queries of all cells together, scoring among them; a cell that it leaves too little for fails. None: no
     more than each cell's budget."""
@@ -189,8 +193,10 @@ class Plan(Settings):
     """None: nothing is certified."""
     queries_per_day: int | None = Field(default=None, ge=1)
     """The rate limit in force, for the advice in the verdict."""
+    patience: float = Field(default=PATIENCE, gt=0, allow_inf_nan=False)
+    """Seconds that a victim in this process may take for one answer, and a worker may give no sign of life."""
     device: str = "cpu"
-    threads: int = Field(default=1, ge=1)
+    threads: int = Field(default=1, ge=1, le=4096)
     """Torch threads a cell computes with: weights are the same bit for bit only for the same number."""
 
     @field_validator("columns")
@@ -283,5 +289,5 @@ def read_plan(path: Path) -> dict[str, Any]:
         raise UsageError(f"there is no plan {path}; write one with: leakmeter init {path}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the plan {path}: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"the plan {path} is not TOML: {error}") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"the plan {path} is not TOML: {first_line(error)}") from error

@@ -15,6 +15,7 @@ from leakmeter.registry import Registry, did_you_mean
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
+_MOST = 10**18
 _FLOAT = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
@@ -35,9 +36,22 @@ def checked(model: type[M], options: Mapping[str, Any], what: str, noun: str = "
         noun: what the sentence calls a field.
     """
     try:
+        if (name := _huge(options)) is not None:
+            raise UsageError(f"{what}: '{name}': expected a number of at most {_MOST:,}")
         return model.model_validate(dict(options))
     except ValidationError as error:
         raise UsageError(explain(error, model, what, noun)) from None
+    except RecursionError as error:
+        raise UsageError(f"{what} is nested too deep") from error
+
+
+def _huge(value: Any, name: str = "") -> str | None:
+    """Where a whole number is that no record, clock or memory can hold."""
+    if isinstance(value, int) and abs(value) > _MOST:
+        return name
+    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
+    found = (_huge(item, f"{name}.{key}" if name else str(key)) for key, item in items)
+    return next((each for each in found if each is not None), None)
 
 
 def explain(error: ValidationError, model: type[BaseModel], what: str, noun: str = "option") -> str:

@@ -96,7 +96,8 @@ def test_every_job_comes_back_done_or_with_why_not(run: Run, monkeypatch) -> Non
     assert notes.failures.keys() == {"fail", "quit", "die"}
     assert "SystemExit" in notes.failures["quit"]
     assert notes.failures["fail"] == "ValueError: no luck"
-    assert "its worker died 2 times" in notes.failures["die"]
+    assert "its worker died" in notes.failures["die"]
+    assert "2 times" in notes.failures["die"]
     assert notes.results.pop("die-once") == "die-once begun 2, data"
     assert notes.results == {text: f"{text} begun 1, data" for text in ["a", *map(str, range(8))]}
 

@@ -103,6 +103,7 @@ def _batch(plan: Plan, victim: Victim, run: Run, cells: int) -> Batch:
         cpus=plan.threads,
         gpus=int(plan.device.startswith("cuda")),
         at_once=at_once,
+        patience=plan.patience,
         leases=run.path / LEASES if has_shared_limits(plan, victim) else None,
     )
 

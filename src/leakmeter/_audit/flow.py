@@ -14,10 +14,10 @@ from leakmeter._audit.estimate import Estimate, estimate
 from leakmeter._audit.opening import fit_test, load_test, open_victim
 from leakmeter._audit.result import Audit as Audit
 from leakmeter.certificates.smoothing import certify
-from leakmeter.compute import computing
+from leakmeter.compute import check_device, computing
 from leakmeter.data.catalogue import NAMES
 from leakmeter.data.dataset import Dataset
-from leakmeter.display import shown
+from leakmeter.display import as_progress
 from leakmeter.errors import NotApplicable, Stopped, UsageError
 from leakmeter.evaluation.intervals import certified_share
 from leakmeter.evaluation.score import reference
@@ -63,10 +63,11 @@ def audit(
             `ray:ADDRESS`; None: `inline` for a single cell and for a `victim` handed in, else `local`.
         progress: what shows progress; True: bars in a terminal or a notebook, nothing elsewhere; False: nothing.
     """
-    progress = shown(progress)
+    progress = as_progress(progress)
     if victim is not None and executor not in (None, "inline"):
         raise UsageError(f"a victim handed in is in this process only: expected executor 'inline', got '{executor}'")
     plan = _plan(plan)
+    check_device(plan.device)
     with computing(plan.threads):
         if victim is not None:
             executor = "inline"

@@ -8,6 +8,7 @@ from pathlib import Path
 from leakmeter.data.catalogue import load
 from leakmeter.data.columns import Columns
 from leakmeter.data.dataset import Dataset, Split
+from leakmeter.patience import patient
 from leakmeter.plan import Plan
 from leakmeter.seeds import stream
 from leakmeter.victims.load import load_victim
@@ -64,4 +65,7 @@ def open_victim(plan: Plan, test: Dataset | None, share: Share | None = None) ->
     columns = Columns.parse(plan.columns) if plan.columns else None if test is None else test.columns
     if columns is not None:
         given["columns"] = columns
-    return load_victim(plan.victim.source, device=plan.device, share=share, **given)
+    with patient(plan.patience, f"loading the victim {plan.victim.source}"):
+        victim = load_victim(plan.victim.source, device=plan.device, share=share, **given)
+    victim.patience = plan.patience
+    return victim

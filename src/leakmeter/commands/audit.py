@@ -91,7 +91,7 @@ def extract(
     code = _conclude(result)
     for cell in result.cells:
         if cell.status == "done":
-            typer.echo(f"substitute: {result.folder / 'cells' / cell.id / 'substitute.safetensors'}")
+            options.say(f"substitute: {result.folder / 'cells' / cell.id / 'substitute.safetensors'}")
     return code
 
 
@@ -125,5 +125,5 @@ def _conclude(result: Audit) -> int:
     """Prints the verdict; its exit code."""
     from leakmeter.report.text import verdict_text
 
-    typer.echo(verdict_text(result))
+    options.say(verdict_text(result))
     return result.exit_code

@@ -52,14 +52,14 @@ def certify(
         asked = {"sigma": sigma, "n": n, "alpha": alpha, "bound": bound, "target_radius": target_radius, "seed": seed}
         path, content = fresh_path(run.out, "certify"), {"plan": options.given(plan), "asked": options.given(asked)}
     record = certify_in(path, content, executor, options.display(run.display))
-    typer.echo(
+    options.say(
         f"{record['inputs']:,} inputs, {record['abstained']:,} abstained, average certified radius "
         f"{record['average_radius']:.3f}, {record['mean_samples']:,.0f} samples an input\n"
         "  radius  accuracy    surely  (surely: with probability 99.9 %)"
     )
     for row in record["curve"]:
-        typer.echo(f"{row['radius']:8.3f} {row['accuracy']:9.1%} {row['surely']:9.1%}")
-    typer.echo(path)
+        options.say(f"{row['radius']:8.3f} {row['accuracy']:9.1%} {row['surely']:9.1%}")
+    options.say(path)
 
 
 def certify_in(path: Path, content: dict[str, Any], executor: str | None, progress: Progress) -> dict[str, Any]:

@@ -14,7 +14,7 @@ def data_ls(data_dir: options.DataDir = None) -> None:
     from leakmeter.data.catalogue import listing
 
     for row in listing(data_dir):
-        typer.echo(
+        options.say(
             f"{row.name:14} {row.split:6} {row.found:>7,} of {row.published:>7,}  {row.where}  {row.note}".rstrip()
         )
 
@@ -27,4 +27,4 @@ def data_fetch(
     """Downloads a dataset and checks what came."""
     from leakmeter.data.fetch import fetch
 
-    typer.echo(fetch(name, data_dir=data_dir, progress=options.display(display)))
+    options.say(fetch(name, data_dir=data_dir, progress=options.display(display)))

@@ -60,8 +60,8 @@ def evade(
     record = _evade_in(path, content, options.display(run.display))
     for key, value in record.items():
         if not isinstance(value, list):
-            typer.echo(f"{key}: {value}")
-    typer.echo(path)
+            options.say(f"{key}: {value}")
+    options.say(path)
 
 
 def _evade_in(path: Path, content: dict[str, Any], progress: Progress) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from leakmeter.commands.options import say
 from leakmeter.errors import UsageError
 
 TEMPLATE = """\
@@ -70,7 +71,7 @@ def init(
         raise UsageError(f"{path} exists already; choose another name")
     text = TEMPLATE.format(name=path)
     path.write_text(text if data is None else _with_table(text, data, target))
-    typer.echo(f"{path}: edit it, then run: leakmeter audit {path}")
+    say(f"{path}: edit it, then run: leakmeter audit {path}")
 
 
 def _with_table(text: str, data: Path, target: str | None) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from leakmeter.errors import UsageError
+from leakmeter.shown import shown
 
 KeyEnv = Annotated[str | None, typer.Option("--key-env", help="environment variable that holds the API key")]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="where datasets are (or LEAKMETER_DATA)")]
@@ -173,6 +174,11 @@ def refuse_beside_resume(context: typer.Context, *allowed: str) -> None:
             raise UsageError(f"--resume goes on with the settings of its run; leave out {flag.opts[0]}, or start anew")
 
 
+def say(text: object) -> None:
+    """A line on standard output."""
+    typer.echo(shown(str(text)))
+
+
 def display(mode: str | None) -> Any:
     """What shows progress."""
     from leakmeter.display import make_display
@@ -184,12 +190,11 @@ def device(name: str) -> str:
     """A device that works here; `auto` takes a GPU where there is one."""
     import torch
 
+    from leakmeter.compute import check_device
+
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        raise UsageError(f"the device '{name}' cannot be used here; try --device cpu") from error
+    check_device(name)
     return name
 
 
@@ -235,12 +240,18 @@ def settings(pairs: list[str] | None, data_dir: Path | None = None, flag: str = 
             raise UsageError(f"expected {flag} KEY=VALUE, got '{pair}'")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, KeyError):
             value = text
+        except RecursionError as error:
+            raise UsageError(f"expected a value for --set {key} that is nested less deep") from error
         *parents, last = key.split(".")
         place = tree
         for parent in parents:
             place = place.setdefault(parent, {})
+            if not isinstance(place, dict):
+                raise UsageError(f"expected --set {parent} as a value or as a section with {key} in it, got both")
+        if isinstance(place.get(last), dict) and not isinstance(value, dict):
+            raise UsageError(f"expected --set {key} as a value or as a section, got both")
         place[last] = value
     if data_dir is not None and "pool" in tree:
         tree.setdefault("data_dir", str(data_dir))

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from leakmeter.victims.facts import Facts
 
-_MOST = 1 << 20  # bytes of one answer
-
 
 def probe(
     url: Annotated[str, typer.Argument(help="http://HOST:PORT/v2/models/NAME, or a .toml description of another API")],
@@ -28,7 +26,7 @@ def probe(
     """Shows what a server says of its model, asks it one row, and prints the plan that would audit it."""
     from pathlib import Path
 
-    from leakmeter.victims.remote.client import Client
+    from leakmeter.victims.remote.client import SLACK, Client
     from leakmeter.victims.remote.protocol import open_model
     from leakmeter.victims.remote.settings import make_settings
     from leakmeter.victims.remote.template import Template, read_description
@@ -47,8 +45,8 @@ def probe(
     shape = section.get("input_shape") or wire.facts.input_shape
     if shape is None:
         raise UsageError("the server does not say the shape of its inputs; pass --input-shape, such as 1,28,28")
-    row = _one_row(tuple(shape), wire.facts)
-    answer = client.post(wire.url, wire.encode(row), wire.decode, _nothing, threading.Event(), _MOST)
+    row = wire.encode(_one_row(tuple(shape), wire.facts))
+    answer = client.post(wire.url, row, wire.decode, _nothing, threading.Event(), SLACK)
     client.close()
     typer.echo(f"one answer: shape {tuple(answer.shape)}: {_numbers(answer)}  (1 query)\n")
     typer.echo(_plan(section | {"input_shape": list(shape)}, wire.facts, answer, settings.model_dump()))

@@ -18,9 +18,9 @@ def list_runs(out: options.Out = Path("runs")) -> None:
         raise UsageError(f"there is no folder {out}; runs are written there by audit, extract and demo")
     found = sorted(path.parent for path in out.glob("*/plan.toml"))
     for path in found:
-        typer.echo(f"{path.name:44} {_state(path)}")
+        options.say(f"{path.name:44} {_state(path)}")
     if not found:
-        typer.echo(f"no runs in {out}")
+        options.say(f"no runs in {out}")
 
 
 def _state(path: Path) -> str:
@@ -42,7 +42,7 @@ def report(run: Annotated[Path, typer.Argument(help="a run directory, or its res
 
     folder = run if run.is_dir() else run.parent
     write_reports(AuditResult.read(run), folder)
-    typer.echo(folder / "report.html")
+    options.say(folder / "report.html")
 
 
 def compare(
@@ -54,4 +54,4 @@ def compare(
     from leakmeter.report.compare import comparison_text
     from leakmeter.results import AuditResult
 
-    typer.echo(comparison_text(compare_results(AuditResult.read(before), AuditResult.read(after))))
+    options.say(comparison_text(compare_results(AuditResult.read(before), AuditResult.read(after))))

@@ -25,5 +25,5 @@ def serve(
 
     plan = make_plan({"victim": options.given(model.section(victim))})
     opened = load_victim(victim, **plan.victim.keywords())
-    typer.echo(f"the model: http://127.0.0.1:{port}/v2/models/{Served(opened).name}")
+    options.say(f"the model: http://127.0.0.1:{port}/v2/models/{Served(opened).name}")
     run_server(opened, port=port, key_env=key_env, rate=rate)

@@ -31,7 +31,7 @@ def study(
 
     if name is None:
         for each in STUDIES:
-            typer.echo(f"{each:24} {about(each)}")
+            options.say(f"{each:24} {about(each)}")
         return
     run = STUDIES[name]
     if (victim or data) and name != "smoothgrad-maps":
@@ -49,4 +49,4 @@ def study(
     )
     with computing(threads or 1):
         run(settings)
-    typer.echo(settings.out)
+    options.say(settings.out)

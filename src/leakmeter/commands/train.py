@@ -55,5 +55,5 @@ def train(
             right = int((predict(network, test_x).argmax(1) == test_y).sum())
             rate = {"accuracy": right / len(test_y), "interval": exact(right, len(test_y)).model_dump()}
             write_atomic(run.path / "train.json", json.dumps({**plan, **rate, "torch": torch.__version__}).encode())
-    typer.echo(f"accuracy {rate['accuracy']:.2%} on the test split of {data}")
-    typer.echo(run.path / "model.safetensors")
+    options.say(f"accuracy {rate['accuracy']:.2%} on the test split of {data}")
+    options.say(run.path / "model.safetensors")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from leakmeter.data.columns import Column, Columns
 from leakmeter.data.dataset import Dataset, Split
 from leakmeter.errors import UsageError, first_line, missing_extra
+from leakmeter.files import check_announced
 from leakmeter.registry import did_you_mean
 from leakmeter.seeds import stream
 
@@ -76,13 +77,18 @@ def read(path: Path) -> polars.DataFrame:
         raise missing_extra("polars", "tables") from error
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
+    check_announced(path, path.stat().st_size)
     if path.suffix.lower() == ".csv":
         _check_header(path)
     try:
         if path.suffix.lower() == ".csv":
             frame = polars.read_csv(path, infer_schema=False, null_values=_MISSING)
         else:
-            frame = polars.read_parquet(path)
+            rows = polars.scan_parquet(path)
+            check_announced(path, 8 * len(rows.collect_schema()) * rows.select(polars.len()).collect().item())
+            frame = rows.collect()
+    except UsageError:
+        raise
     except Exception as error:  # polars has a dozen kinds of them
         raise UsageError(f"expected a table in {path}, got one that cannot be read: {first_line(error)}") from error
     if frame.height == 0:

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from leakmeter.errors import LeakmeterError, VictimError, first_line
 from leakmeter.oracle.limits import Limits, LimitsFile
+from leakmeter.patience import PATIENCE
 
 TRIES = 5
 """How often a job is begun before it is given up: a worker that dies takes only its job with it, and only for now."""
@@ -54,6 +55,8 @@ class Batch:
     """The most jobs under way; None: as many as there is room for."""
     leases: Path | None = None
     """The file of the limits that all jobs share (`oracle/limits.py`)."""
+    patience: float = PATIENCE
+    """Seconds that a worker may give no sign of life."""
     key: str = field(default_factory=lambda: uuid4().hex)
     """By which a process knows that its worker is this batch's."""
 

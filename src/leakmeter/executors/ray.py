@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from leakmeter.errors import UsageError, first_line, missing_extra
+from leakmeter.errors import Inconclusive, UsageError, first_line, missing_extra
 from leakmeter.executors.job import TRIES, Batch, Job, Watch, why
 from leakmeter.oracle.limits import Limits
 from leakmeter.runs.transport import ReplacedFolder, pieces, snapshot, undo_half_replaced
@@ -30,7 +30,7 @@ try:
     import ray
     from ray.exceptions import RayError, RayTaskError
 
-    from leakmeter.executors.ray_worker import Ended, FolderSent, Message, Started, run_job, share_limits
+    from leakmeter.executors.ray_worker import Alive, Ended, FolderSent, Message, Started, run_job, share_limits
 except ImportError as error:
     raise missing_extra("ray", "ray") from error
 
@@ -46,6 +46,8 @@ class _RunningJob:
     job: Job
     sent: list[Any]
     """References to what it was sent, which must live as long as it may be read."""
+    heard: float | None = None
+    """When it last gave a sign of life; None: it has not begun."""
     folder: ReplacedFolder | None = None
     """What is coming back from a machine that does not share the folder."""
 
@@ -66,8 +68,13 @@ class RayExecutor:
             run = _Run(batch, watch)
             try:
                 run.all(iter(jobs))
+            except (RayError, ConnectionError, TimeoutError) as error:
+                raise Inconclusive(
+                    f"the Ray cluster cannot be reached any more ({type(error).__name__}); go on with --resume"
+                ) from error
             finally:
-                run.cancel()
+                with suppress(Exception):
+                    run.cancel()
 
 
 class _Run:
@@ -111,6 +118,7 @@ class _Run:
             ready, _ = ray.wait(list(self._running), num_returns=1, timeout=_SECONDS_BETWEEN_LOOKS, fetch_local=False)
             for stream in ready:
                 self._hear(stream)
+            self._end_silent()
 
     def cancel(self) -> None:
         """Ends whatever is still under way: a cluster may outlive us."""
@@ -132,6 +140,7 @@ class _Run:
 
     def _hear(self, stream: Any) -> None:
         running = self._running[stream]
+        running.heard = time.monotonic()
         try:
             message = ray.get(next(stream))
         except RayTaskError as error:
@@ -139,17 +148,28 @@ class _Run:
             self._raised(running.job, error)
         except RayError as error:
             del self._running[stream]
-            self._died(running.job, error)
+            self._died(running.job, f"its worker died ({type(error).__name__})")
         else:
             if isinstance(message, Ended):  # the last word: whatever becomes of the worker now
                 del self._running[stream]
             self._take(running, message)
+
+    def _end_silent(self) -> None:
+        """Begins again what a worker has that gives no sign of life: its machine may be gone, or stopped."""
+        longest = self._batch.patience
+        for stream, running in list(self._running.items()):
+            if running.heard is not None and time.monotonic() - running.heard > longest:
+                del self._running[stream]
+                ray.cancel(stream, force=True)
+                self._died(running.job, f"its worker gave no sign of life for {longest:g} s")
 
     def _take(self, running: _RunningJob, message: Message) -> None:
         if isinstance(message, Started):
             self._watch.started(running.job, message.where)
         elif isinstance(message, Ended):
             self._watch.ended(running.job, message.text)
+        elif isinstance(message, Alive):
+            return
         elif isinstance(message, FolderSent):
             if running.folder is not None:
                 running.folder.finish()
@@ -164,13 +184,13 @@ class _Run:
             raise cause from None
         self._watch.failed(job, why(cause))
 
-    def _died(self, job: Job, error: RayError) -> None:
+    def _died(self, job: Job, how: str) -> None:
         self._deaths[job.place] += 1
         if self._deaths[job.place] < TRIES:
-            self._watch.interrupted(job, f"its worker died ({type(error).__name__})")
+            self._watch.interrupted(job, how)
             self._again.append(job)
         else:
-            self._watch.failed(job, f"its worker died {TRIES} times, the last time with {type(error).__name__}")
+            self._watch.failed(job, f"{how}, {TRIES} times")
 
 
 def _perform(

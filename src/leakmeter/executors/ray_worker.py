@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,15 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from leakmeter.errors import VictimError
 from leakmeter.executors.job import Batch, Job, kept_worker, perform
 from leakmeter.oracle.limits import Limits, LimitsFile, Slot
+from leakmeter.patience import overdue
 from leakmeter.runs.run import is_held
 from leakmeter.runs.transport import Piece, ReplacedFolder, snapshot
 
 SECONDS_BETWEEN_SNAPSHOTS = 30.0
+SECONDS_BETWEEN_BEATS = 5.0
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,12 @@ class Ended:
     text: str
 
 
-Message = Started | Piece | FolderSent | Ended
+@dataclass(frozen=True)
+class Alive:
+    """A sign of life."""
+
+
+Message = Started | Alive | Piece | FolderSent | Ended
 
 
 def run_job(
@@ -62,20 +71,45 @@ def run_job(
         return perform(kept_worker(batch, lambda: limits), job, folder)
 
     if is_held(batch.folder):
-        yield Ended(work(batch.folder))
+        with _thread() as thread:
+            working = thread.submit(work, batch.folder)
+            while wait([working], SECONDS_BETWEEN_BEATS).not_done:
+                _check_overdue()
+                yield Alive()
+            yield Ended(working.result())
         return
-    with tempfile.TemporaryDirectory(prefix="leakmeter-") as name, ThreadPoolExecutor(1) as thread:
+    with tempfile.TemporaryDirectory(prefix="leakmeter-") as name, _thread() as thread:
         folder = Path(name) / "folder"
         own = folder / job.place
         _unpack(needs, folder)
         _unpack(left, own)
-        working, pause = thread.submit(work, folder), SECONDS_BETWEEN_SNAPSHOTS
-        while wait([working], pause).not_done:
+        working, due = thread.submit(work, folder), time.monotonic() + SECONDS_BETWEEN_SNAPSHOTS
+        while wait([working], min(SECONDS_BETWEEN_BEATS, SECONDS_BETWEEN_SNAPSHOTS)).not_done:
+            _check_overdue()
+            yield Alive()
             start = time.monotonic()
+            if start < due:
+                continue
             yield from _send(own)
-            pause = max(SECONDS_BETWEEN_SNAPSHOTS, 10 * (time.monotonic() - start))
+            end = time.monotonic()
+            due = end + max(SECONDS_BETWEEN_SNAPSHOTS, 10 * (end - start))
         yield from _send(own)  # also of a job that failed: what it paid for must not be lost
         yield Ended(working.result())
+
+
+@contextmanager
+def _thread() -> Iterator[ThreadPoolExecutor]:
+    """A thread that is not waited for when the block fails: it may never end."""
+    thread = ThreadPoolExecutor(1)
+    try:
+        yield thread
+    finally:
+        thread.shutdown(wait=False)
+
+
+def _check_overdue() -> None:
+    if (late := overdue()) is not None:
+        raise VictimError(late)
 
 
 def _send(folder: Path) -> Iterator[Message]:

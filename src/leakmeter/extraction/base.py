@@ -80,7 +80,7 @@ class AttackJob:
 class Attack(BaseModel, ABC):
     """A black-box extraction: fields are hyper-parameters, `extract` calls `check` and `run` and measures the copy."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False)
     reads_explanations: ClassVar[bool] = False
     """Whether it makes something of explanations; only such an attack can say what showing them gives away."""
 
@@ -185,6 +185,8 @@ def extract(
     substitute, findings = attack.run(oracle, job)
     seconds = time.perf_counter() - start
     findings = _measured(attack, substitute.eval(), findings, oracle, job)
+    if judge is None and job._reference is not None:
+        job.curve.clear()  # seen before there was anything to score a copy on
     if not job.curve:
         job.observe(substitute, oracle.ledger.spent())
     untrained = None

@@ -23,7 +23,7 @@ class Strong(str):
 
 @dataclass(frozen=True)
 class Link:
-    """Words that lead to another section of the document."""
+    """Words behind a sentence that lead to another section; a format without links drops them."""
 
     text: str
     section: str

@@ -110,7 +110,12 @@ def comparison_document(comparison: Comparison) -> Document:
         title,
         [
             Section("verdicts", "The two verdicts", "", first),
-            Section("arms", "Attack by attack", "A change is one only where the two intervals do not meet.", by_arm),
+            Section(
+                "arms",
+                "Attack by attack",
+                "A change is one only where all copies before are surely on the other side of all copies after.",
+                by_arm,
+            ),
             Section("plan", "Plan and environment", "", [settings]),
         ],
     )

@@ -9,8 +9,8 @@ GLOSSARY = {
     "view": "what the API shows of an answer: labels, the top K classes, probabilities, logits, perhaps explanations",
     "arm": "all seeds of one attack under one view and one defense",
     "control": "an arm that is there to be compared with; it never decides the policy",
-    "interval": "where the true value lies with 95% confidence: over seeds where there are several, over test inputs "
-    "where there is one",
+    "interval": "where the true value lies with 95% confidence: over all inputs, and over all seeds where seeds are "
+    "averaged",
     "seed": "the number that fixes everything random in a run; several show how much luck there was",
     "budget": "the most queries an attack may ask",
     "untrained copy": "a network that learned nothing: what agreement costs no query at all",

@@ -96,8 +96,8 @@ class _Inline:
                 return Markup().join(map(self._word, _WORDS.split(part)))
 
     def _link(self, section: str, text: str) -> Markup:
-        """Plain words where the section is not there."""
-        return Markup('<a href="#{}">{}</a>').format(section, text) if section in self._targets else escape(text)
+        """Nothing where the section is not there."""
+        return Markup('<a href="#{}">{}</a>').format(section, text) if section in self._targets else Markup()
 
     def _word(self, text: str) -> Markup:
         word = PLURALS.get(text.lower(), text.lower())

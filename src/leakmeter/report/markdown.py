@@ -7,6 +7,11 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 from leakmeter.report import blocks as b
+from leakmeter.shown import shown
+
+_APART = "\N{ZERO WIDTH SPACE}"
+_LIVE = re.compile(r"@(?=\w)|#(?=\d)|\b[Gg][Hh]-(?=\d)|:(?=//)|\b[Ww]{3}(?=\.)|\bmailto:|\bxmpp:")
+"""What sites make links and mentions of by themselves."""
 
 
 def document_markdown(document: b.Document) -> str:
@@ -21,7 +26,8 @@ def document_markdown(document: b.Document) -> str:
 
 def escaped(value: object) -> str:
     """Text that stays text in Markdown, in a table and in the HTML that it becomes."""
-    text = re.sub(r"([\\`*_\[\]|~])", r"\\\1", re.sub(r"\s+", " ", str(value)))
+    text = re.sub(r"([\\`*_\[\]|~])", r"\\\1", re.sub(r"\s+", " ", shown(str(value))))
+    text = _LIVE.sub(lambda found: f"{found[0]}{_APART}", text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -60,11 +66,11 @@ def _inline(parts: Sequence[b.Part]) -> str:
 def _part(part: b.Part) -> str:
     match part:
         case b.Mono():
-            return f"`{part}`"
+            return "`" + shown(part).replace("`", "'") + "`"
         case b.Strong():
             return f"**{escaped(part)}**"
-        case b.Link(text):
-            return escaped(text)
+        case b.Link():
+            return ""  # how sections are addressed is each site's own
         case _:
             return escaped(part)
 
@@ -94,4 +100,4 @@ def _texts(row: b.Row) -> list[str]:
 def _fenced(text: str) -> str:
     """The fence is longer than any in the text."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{fence}\n{text.rstrip()}\n{fence}"
+    return f"{fence}\n{shown(text.rstrip())}\n{fence}"

@@ -11,10 +11,12 @@ from leakmeter.report.markdown import document_markdown
 from leakmeter.report.sarif import sarif_text
 from leakmeter.report.sections import report_document
 from leakmeter.results import AuditResult
+from leakmeter.shown import shown_in
 
 
 def write_reports(result: AuditResult, folder: Path) -> None:
     """`results.json` first: the rest can always be built from it again."""
+    result = AuditResult.model_validate(shown_in(result.model_dump(exclude={"folder"})))
     with writing(folder):
         write_atomic(folder / "results.json", result.model_dump_json(indent=2).encode())
         document = report_document(result, folder)

@@ -22,6 +22,7 @@ from leakmeter.files import has_content, write_atomic, writing
 from leakmeter.oracle.ledger import Ledger
 from leakmeter.oracle.limits import Attempt
 from leakmeter.oracle.log import AnswerLog
+from leakmeter.shown import shown
 
 Plan = dict[str, Any]
 LEDGER = "ledger.sqlite"
@@ -51,7 +52,7 @@ class Run:
             plan = tomllib.loads((path / "plan.toml").read_text())
         except FileNotFoundError as error:
             raise UsageError(f"{path} has no plan.toml, so nothing was asked there; start a new run") from error
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
             raise UsageError(f"cannot read the plan of {path}: {error}") from error
         return cls(path, plan)
 
@@ -93,7 +94,7 @@ class Run:
     def say(self, line: str) -> None:
         """Adds a line, with the time, to `log.txt`."""
         with writing(self.path), (self.path / "log.txt").open("a") as log:
-            log.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {line}\n")
+            log.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {shown(line)}\n")
 
     @contextmanager
     def held(self, patience: float = 0.0) -> Iterator[None]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from leakmeter.errors import UsageError, missing_extra
 from leakmeter.victims.remote.access import is_loopback, read_key
 from leakmeter.victims.victim import Responder
+
+LIMITS: dict[str, Any] = {"access_log": False, "ws": "none", "limit_concurrency": 64}
+"""With which uvicorn runs."""
 
 
 def serve(
@@ -33,9 +38,10 @@ def serve(
         import uvicorn
 
         from leakmeter.serve.app import make_app
+        from leakmeter.serve.protocol import ImpatientProtocol
     except ImportError as error:
         raise missing_extra(error.name or "fastapi", "serve") from error
     try:
-        uvicorn.run(make_app(victim, key=key, rate=rate), host=host, port=port, access_log=False, ws="none")
+        uvicorn.run(make_app(victim, key=key, rate=rate), host=host, port=port, http=ImpatientProtocol, **LIMITS)
     except SystemExit as error:  # how it says that it could not begin
         raise UsageError(f"cannot serve on port {port}; choose another --port") from error

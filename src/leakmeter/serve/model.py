@@ -32,6 +32,11 @@ class Served:
         if victim.spec.dtype not in _DATATYPES:
             raise UsageError(f"expected a victim of float32 or float64 inputs to serve, got {victim.spec.dtype}")
 
+    @property
+    def features(self) -> int:
+        """How many numbers one input has."""
+        return self._victim.spec.features
+
     def metadata(self) -> dict[str, Any]:
         """What `load_victim` needs to know, and more than the protocol asks for: the box and the classes."""
         spec = self._victim.spec

@@ -31,7 +31,7 @@ _CHECK_EVERY = 50  # steps between looks at the loss: each look waits for a GPU
 class Recipe(BaseModel):
     """How to train: give `epochs` or `steps`, not both."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     epochs: int | None = Field(default=None, ge=0)
     steps: int | None = Field(default=None, ge=0)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import torch
 
 from leakmeter.errors import UsageError
+from leakmeter.files import check_announced
 from leakmeter.victims import VICTIMS
 from leakmeter.victims.facts import Facts
 from leakmeter.victims.remote.pace import Share
@@ -86,6 +87,7 @@ class FileKind(VictimKind):
         path = Path(str(source))
         if not path.is_file():
             raise UsageError(f"there is no file {path}")
+        check_announced(path, path.stat().st_size)
         return self.read(path, request)
 
     @abstractmethod

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from leakmeter.compute import check_device
 from leakmeter.data.columns import Columns
 from leakmeter.victims.facts import UNSAID, Bound, Facts
 from leakmeter.victims.kind import Ends, Request, open_source
@@ -73,6 +74,7 @@ def load_victim(
     """
     if name is None and isinstance(source, str | Path):
         name = str(source)
+    check_device(device)
     names = None if classes is None or isinstance(classes, int) else tuple(map(str, classes))
     facts = Facts(
         input_shape,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from leakmeter.errors import UsageError
-from leakmeter.files import LIMIT_VARIABLE, check_announced, most_bytes
+from leakmeter.files import LIMIT_VARIABLE, most_bytes
 
 TRIAL_SECONDS = 60.0
 _PARTS = {  # messages within messages of onnx.proto, by field
@@ -32,7 +32,6 @@ _DEEPEST = 50
 
 def check_onnx(path: Path) -> None:
     """Refuses, in a sentence, a file that is none or that would take more than it may."""
-    check_announced(path, path.stat().st_size)
     raw = path.read_bytes()
     try:
         _walk(memoryview(raw), "model", path, 0)

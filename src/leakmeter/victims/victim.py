@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.errors import LeakmeterError, UsageError, VictimError, first_line
+from leakmeter.patience import PATIENCE, patient
 from leakmeter.victims.spec import VictimSpec, both_classes
 
 Charge = Callable[[int], None]
@@ -56,13 +57,19 @@ class Victim:
     notes: tuple[str, ...] = ()
     """What the report must say of how it is asked."""
 
+    patience: float = PATIENCE
+    """Seconds that it may take for one answer, where it computes in this process."""
+
     def __init__(self, spec: VictimSpec) -> None:
         self.spec = spec
 
     def respond(self, x: Tensor, question: Question) -> Tensor:
         """The model's own outputs; a failure is told as the victim's."""
         try:
-            return both_classes(self.compute(x, question), self.spec)
+            if self.remote:  # it has limits of its own
+                return both_classes(self.compute(x, question), self.spec)
+            with patient(self.patience, f"the victim {self.spec.name}"):
+                return both_classes(self.compute(x, question), self.spec)
         except (LeakmeterError, KeyboardInterrupt):
             raise
         except BaseException as error:  # a model that ends the process must not end the audit, let alone with 0

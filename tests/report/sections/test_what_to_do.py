@@ -117,6 +117,15 @@ def test_an_audit_that_cannot_be_believed_is_mended_first(make_audit):
     assert steps(result)[0].startswith(f"Mend the audit first. The check “{checks[0].name}” fails: 34 inputs.")
 
 
+def test_attacks_that_failed_are_no_reason_to_keep_anything(make_audit):
+    result = make_audit(views=("labels",))
+    checks = [check.model_copy(update={"ok": False}) for check in result.verdict.checks[:1]]
+    result = result.model_copy(update={"verdict": result.verdict.model_copy(update={"checks": checks})})
+    assert [step.split(".")[0] for step in steps(result)][:1] == ["Mend the audit first"]
+    assert not [step for step in steps(result) if step.startswith("Keep")]
+    assert "Tried" not in notes(result)
+
+
 def test_a_detector_is_advised_only_where_it_sees_all_and_errs_never(make_audit):
     def audit(**note):
         return make_audit(notes={"detector": {"detector": "prada", "fired_at": 420, "queries": 8000} | note})

@@ -9,7 +9,7 @@ from typing import Any
 from leakmeter.report.blocks import Block, Chart, Entry, Folded, Heading, Numeric, Paragraph, Row, Section, Table
 from leakmeter.report.charts import MOST, MUTED, End, label, name_ends, share_axis, styles
 from leakmeter.report.surfaces import Surface, surfaces
-from leakmeter.report.words import copies_words, cost_words, count, percent, short, span
+from leakmeter.report.words import cost_words, count, percent, short, span
 from leakmeter.results import Arm, AuditResult
 
 
@@ -23,6 +23,7 @@ def section(result: AuditResult, _: Path) -> Section:
         blocks.append(Folded("The same behind each defense", defended))
     if shown:
         blocks += [Heading("Queries to a copy of a given fidelity"), _costs(shown)]
+        blocks += [Heading("How good the final copies are"), _finals(shown)]
     else:
         blocks.append(Paragraph("No copy was scored."))
     return Section("copy-cost", "What a copy costs", _lead(result), blocks)
@@ -57,28 +58,40 @@ def _lead(result: AuditResult) -> str:
 
 
 def _costs(shown: list[Surface]) -> Table:
-    levels = [Numeric(f"{cost.fidelity:.0%}") for cost in shown[0].arms[0].costs]
     return Table(
         "By the best try, between the points of its curve; “not within” means that the budget ended first",
-        ("Attack", *levels, *map(Numeric, ("Final fidelity", "Classes alike", "Worst class", "One class always"))),
-        {f"showing {each.name}": [_cost_row(arm) for arm in each.arms] for each in shown},
+        ("Attack", *(Numeric(f"{cost.fidelity:.0%}") for cost in shown[0].arms[0].costs)),
+        {
+            f"showing {each.name}": [
+                Row(arm.label, *(Entry(*cost_words(arm, cost)) for cost in arm.costs), control=arm.control)
+                for arm in each.arms
+            ]
+            for each in shown
+        },
     )
 
 
-def _cost_row(arm: Arm) -> Row:
-    costs = [Entry(*cost_words(arm, cost)) for cost in arm.costs]
-    return Row(arm.label, *costs, Entry(percent(arm.fidelity), copies_words(arm)), *_classes(arm), control=arm.control)
+def _finals(shown: list[Surface]) -> Table:
+    """What stands beside a fidelity: other tries and seeds, class by class, and what ignoring the input would get."""
+    names = ("Mean fidelity", "Worst to best try", "All seeds", "Classes alike", "Worst class", "One class always")
+    return Table(
+        "The final copies; a copy that always names one class agrees as often as the last column says",
+        ("Attack", *map(Numeric, names)),
+        {f"showing {each.name}": [_final(arm) for arm in each.arms] for each in shown},
+    )
 
 
-def _classes(arm: Arm) -> tuple[str, str, str]:
-    """What stands beside a fidelity: class by class, and what ignoring the input would get."""
-    return percent(arm.balanced), percent(arm.worst), percent(arm.constant)
+def _final(arm: Arm) -> Row:
+    tries = span(min(arm.copies[-1]), max(arm.copies[-1])) if arm.copies else "–"
+    ends = span(arm.fidelity_interval.low, arm.fidelity_interval.high)
+    classes = map(percent, (arm.balanced, arm.worst, arm.constant))
+    return Row(arm.label, percent(arm.fidelity), tries, ends, *classes, control=arm.control)
 
 
 def _spoken(arm: Arm) -> str:
     first, last = arm.curve[0], arm.curve[-1]
     role = "control " if arm.control else ""
-    begun = f"{role}{arm.label}: {percent(first[1])} at {short(first[0])} queries"
+    begun = f"{role}{arm.label}: {percent(first[1])} at {short(first[0])} quer{'y' if first[0] == 1 else 'ies'}"
     return begun if first == last else f"{begun}, {percent(last[1])} at {short(last[0])}"
 
 

@@ -39,12 +39,14 @@ def section(result: AuditResult, _: Path) -> Section:
     worst = max(bare, key=_best, default=None)
     steps = [*_mend(result), *_exact(result)]
     blocks = _worth(result, bare)
-    if bare or _exact_cells(result):
+    sound = all(check.ok for check in result.verdict.checks)  # else a weak attack must not read as safety
+    if _cheapest(result, bare) is not None or (bare and sound):
         steps += _limit(result, bare)
     if worst is not None:
         useful, useless = _sorted_out(result, worst, bare)
         steps += [*useful, *_watch(result, worst)]
-        blocks += [Paragraph("Tried, without a clear gain: ", "; ".join(useless), ".", muted=True)] * bool(useless)
+        if useless and sound:
+            blocks.append(Paragraph("Tried, without a clear gain: ", "; ".join(useless), ".", muted=True))
     steps.append(_AGAIN)
     return Section("what-to-do", "What to do now", _LEAD, [Steps(steps), *blocks], summary=True)
 

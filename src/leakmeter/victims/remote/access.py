@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from leakmeter.errors import UsageError
+from leakmeter.shown import keep_secret
 
 PLACE = "{key}"
 """Stands for the key in a header."""
@@ -66,6 +67,7 @@ def read_key(variable: str) -> str:
         raise UsageError(f"the environment variable {variable} holds no key; set it, or leave key_env out")
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"the key in the environment variable {variable} holds characters that a header cannot carry")
+    keep_secret(key)
     return key
 
 

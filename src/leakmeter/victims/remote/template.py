@@ -21,15 +21,15 @@ import numpy as np
 from pydantic import Field
 from pydantic_core import to_json
 
-from leakmeter.errors import UsageError
+from leakmeter.errors import UsageError, first_line
+from leakmeter.files import check_announced
 from leakmeter.settings import Settings, checked
 from leakmeter.victims.facts import UNSAID, Bound, Facts
-from leakmeter.victims.remote.access import PLACE
 from leakmeter.victims.remote.client import BadAnswer
 from leakmeter.victims.remote.protocol import as_numbers, parse
+from leakmeter.victims.remote.written_keys import refuse_keys
 
 _ROWS, _ROW = b'"{rows}"', b'"{row}"'
-_SECRET = {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "apikey", "x-auth-token"}
 
 
 class Description(Settings):
@@ -99,16 +99,13 @@ class Template:
 def read_description(path: Path) -> Description:
     """The file, checked; a key written into it is refused."""
     try:
+        check_announced(path, path.stat().st_size)
         description = checked(Description, tomllib.loads(path.read_text()), f"the description {path}", "key")
     except FileNotFoundError as error:
         raise UsageError(f"there is no file {path}") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"cannot read the description {path}: {error}") from error
-    for name, value in description.headers.items():
-        if name.lower() in _SECRET and PLACE not in value:
-            raise UsageError(
-                f"expected {PLACE} in the header {name} of {path}; a key belongs in the variable of key_env"
-            )
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"cannot read the description {path}: {first_line(error)}") from error
+    refuse_keys(description, path)
     return description
 
 

@@ -131,7 +131,7 @@ class RemoteVictim(Victim):
 
     def _ask(self, x: np.ndarray, charge: Charge, stop: threading.Event) -> np.ndarray:
         def read(body: bytes) -> np.ndarray:
-            outputs = _conform(self._wire.decode(body), len(x), self.spec, x.dtype)
+            outputs = conform(self._wire.decode(body), len(x), self.spec, x.dtype)
             self._understood = True
             return outputs
 
@@ -148,14 +148,15 @@ class RemoteVictim(Victim):
                 ) from error
 
         try:
-            most, body = SLACK + _NUMBER * len(x) * self.spec.classes, self._wire.encode(x)
+            most = SLACK + _NUMBER * len(x) * self.spec.classes
+            body = self._wire.encode(x)
             return self._client.post(self._wire.url, body, read_first, lambda: charge(len(x)), stop, most)
         except BaseException:
             stop.set()  # the other requests of this question are sent no more
             raise
 
 
-def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[Any]) -> np.ndarray:
+def conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[Any]) -> np.ndarray:
     """The outputs as the spec promises them, or what is wrong with them."""
     labels = spec.outputs == "labels"
     wanted = (rows,) if labels else (rows, spec.classes)
