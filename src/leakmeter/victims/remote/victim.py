@@ -131,7 +131,7 @@ class RemoteVictim(Victim):
 
     def _ask(self, x: np.ndarray, charge: Charge, stop: threading.Event) -> np.ndarray:
         def read(body: bytes) -> np.ndarray:
-            outputs = conform(self._wire.decode(body), len(x), self.spec, x.dtype)
+            outputs = _conform(self._wire.decode(body), len(x), self.spec, x.dtype)
             self._understood = True
             return outputs
 
@@ -156,7 +156,7 @@ class RemoteVictim(Victim):
             raise
 
 
-def conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[Any]) -> np.ndarray:
+def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[Any]) -> np.ndarray:
     """The outputs as the spec promises them, or what is wrong with them."""
     labels = spec.outputs == "labels"
     wanted = (rows,) if labels else (rows, spec.classes)
