@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow bench mutants lint clean
+.PHONY: setup demo test test-slow browser wheel site bench mutants lint clean
 
 setup: .venv/ready  ## the environment, with everything the tests need
 
@@ -25,6 +25,15 @@ test: lint
 test-slow: setup
 	$(BIN)/pytest -m slow
 
+browser: setup  ## the report in Chromium, where it is installed
+	$(BIN)/pytest -m '' tests/report/test_browser.py
+
+wheel: setup  ## built, installed into an empty environment, and used there
+	$(BIN)/pytest -m '' tests/test_package.py -k wheel
+
+site: setup  ## the documentation, in site/
+	$(BIN)/mkdocs build --strict -q
+
 bench: setup  ## speed and memory, as ratios measured side by side
 	for script in bench/[!_]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
@@ -32,4 +41,4 @@ mutants: setup  ## faults planted in what an audit's word depends on, and how ma
 	$(BIN)/python tools/mutants.py
 
 clean:
-	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv runs site .pytest_cache .mypy_cache .ruff_cache

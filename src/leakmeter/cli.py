@@ -28,7 +28,6 @@ app = typer.Typer(
     help="Measures how much of a machine-learning model leaks through its API. For models you own or may test.",
     epilog="Exit codes: 0 pass, 1 internal error, 2 usage, 3 policy exceeded, 4 inconclusive, 130 interrupted.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

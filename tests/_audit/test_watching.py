@@ -14,7 +14,7 @@ from leakmeter._audit.estimate import answers_a_second, estimate
 from leakmeter._audit.flow import audit, preview
 from leakmeter._audit.watching import Watch, spent_in, watching
 from leakmeter.cli import app
-from leakmeter.display import PlainDisplay, shown
+from leakmeter.display import PlainDisplay, as_progress
 from leakmeter.oracle.ledger import Ledger
 from leakmeter.plan import make_plan
 from leakmeter.progress import SILENT
@@ -108,12 +108,11 @@ def test_lines_come_at_once_and_in_order(plan, tmp_path) -> None:
     assert "<" in result._repr_html_()
 
 
-def test_a_running_cell_tells_how_far_it_is(tmp_path, monkeypatch) -> None:
+def test_a_running_cell_tells_how_far_it_is(tmp_path) -> None:
     folder = tmp_path / "cells" / "a"
     folder.mkdir(parents=True)
     clock = iter([0.0, 10.0, 20.0, 30.0])
-    monkeypatch.setattr("leakmeter._audit.watching.time.monotonic", lambda: next(clock))
-    watch = Watch(tmp_path, 1000)
+    watch = Watch(tmp_path, 1000, lambda: next(clock))
     assert watch.lines(["cells/a"]) == ["cells/a: starting"]
     ledger = Ledger(folder / "ledger.sqlite", budget=1000)
     ledger.reserve("attack", [100])
@@ -143,12 +142,12 @@ def test_progress_is_shown_where_somebody_looks(monkeypatch) -> None:
         def isatty(self) -> bool:
             return True
 
-    assert shown(False) is SILENT
+    assert as_progress(False) is SILENT
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert shown(True) is SILENT
+    assert as_progress(True) is SILENT
     monkeypatch.setattr(sys, "stderr", Terminal())
-    assert shown(True) is not SILENT
-    assert shown(SILENT) is SILENT
+    assert as_progress(True) is not SILENT
+    assert as_progress(SILENT) is SILENT
 
 
 def test_every_line_of_a_watched_run_is_in_a_folder_that_exists(plan, tmp_path) -> None:

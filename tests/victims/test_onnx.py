@@ -11,7 +11,6 @@ import torch
 from leakmeter.errors import UsageError
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.victims.load import load_victim
-from leakmeter.victims.onnx_batch import free_batch
 
 pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")
@@ -100,15 +99,6 @@ def test_a_free_batch_with_a_constant_inside_is_asked_row_by_row(tmp_path) -> No
     victim, x = load_victim(path, **BOX), rows(5, 12)
     np.testing.assert_allclose(answers(victim, x), x.numpy() @ W, rtol=1e-4)
     assert victim.notes[0].startswith("Rows are asked 1 at a time, because its graph takes no other number of rows")
-
-
-def test_weights_in_other_files_are_left_where_they_are(tmp_path) -> None:
-    path = flat_net(tmp_path / "m.onnx", [1, 12])
-    model = onnx.load(path)
-    onnx.save(model, path, save_as_external_data=True, location="weights", size_threshold=100)
-    with pytest.raises(ValueError, match="its weights lie in other files"):
-        free_batch(Path(path), 1)
-    np.testing.assert_allclose(answers(load_victim(path, **BOX), rows(5, 12)), rows(5, 12).numpy() @ W, rtol=1e-4)
 
 
 def test_channels_last_is_found_and_queries_are_pictures(tmp_path) -> None:

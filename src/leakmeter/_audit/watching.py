@@ -49,13 +49,13 @@ def watching(
 class Watch:
     """Remembers what each cell had asked when it was last looked at."""
 
-    def __init__(self, folder: Path, budget: int) -> None:
-        self._folder, self._budget = folder, budget
+    def __init__(self, folder: Path, budget: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._folder, self._budget, self._clock = folder, budget, clock
         self._seen: dict[str, tuple[float, int]] = {}
 
     def lines(self, cells: list[str]) -> list[str]:
         """One for each cell: phase, queries, rate, time left."""
-        return [self._line(cell, time.monotonic(), spent_in(self._folder / cell)) for cell in cells]
+        return [self._line(cell, self._clock(), spent_in(self._folder / cell)) for cell in cells]
 
     def _line(self, cell: str, now: float, spent: int | None) -> str:
         before = self._seen.get(cell)
