@@ -41,7 +41,7 @@ def test_flat_inputs_work_where_there_is_no_convolution(name: str) -> None:
 
 
 def test_every_registered_name_is_covered_here() -> None:
-    assert {name.partition(":")[0] for name in ALL} == set(MODELS)
+    assert {name.partition(":")[0] for name in ALL} == set(MODELS) - {"trees"}  # which have tests of their own
 
 
 @pytest.mark.parametrize(
