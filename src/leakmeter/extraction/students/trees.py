@@ -32,8 +32,8 @@ class _Trees(Student):
     differentiable = False
 
     def suits(self, spec: VictimSpec) -> bool:
-        """Rows of a table that is not too wide."""
-        return len(spec.input_shape) == 1 and spec.features <= _MOST_FEATURES
+        """Rows of a table that is not too wide, with two classes or more: of a single score trees would make two."""
+        return len(spec.input_shape) == 1 and spec.features <= _MOST_FEATURES and spec.classes > 1
 
 
 class Boosted(_Trees):
