@@ -2,8 +2,8 @@
 
     python tests/hostile/storm.py --runs 300 --out results/hostile.json
 
-Each run is an extraction in a process of its own that is killed after a random time, resumed and killed again, and at
-last left alone. The server misbehaves in one way on three requests of ten.
+Each run is an extraction in a process of its own that is killed once the server has seen a random number of its rows,
+resumed and killed again, and at last left alone. The server misbehaves in one way on three requests of ten.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def storm(runs: int, folder: Path, seed: int = 0, behaviours: tuple[str, ...] = 
         for number in range(runs):
             name = f"{behaviours[number % len(behaviours)]}-30"
             before, place = server.seen[name], folder / f"{number}"
-            finished = _run(context, f"{server.address}/{name}", place, chance, tally)
+            finished = _run(context, server, name, place, chance, tally)
             seen, counted = server.seen[name] - before, recorded(place / LEDGER).get("attack", 0)
             tally.runs += 1
             tally.finished += finished
@@ -88,12 +88,15 @@ def storm(runs: int, folder: Path, seed: int = 0, behaviours: tuple[str, ...] = 
     return tally
 
 
-def _run(context: Any, address: str, place: Path, chance: random.Random, tally: Tally) -> bool:
-    kills = chance.randrange(1, 4)
+def _run(context: Any, server: HostileServer, name: str, place: Path, chance: random.Random, tally: Tally) -> bool:
+    kills = chance.randrange(1, 5)
     for number in range(ATTEMPTS):
-        process = context.Process(target=attempt, args=(address, place))
+        process = context.Process(target=attempt, args=(f"{server.address}/{name}", place))
         process.start()
-        process.join(chance.uniform(0.05, 1.5) if number < kills else 120)
+        end, until = time.monotonic() + 120, server.seen[name] + chance.randrange(1, 80)
+        while process.is_alive() and time.monotonic() < end and (number >= kills or server.seen[name] < until):
+            time.sleep(0.001)
+        time.sleep(chance.uniform(0.0, 0.02))
         if process.exitcode is None:
             os.kill(process.pid, signal.SIGKILL)
             process.join()

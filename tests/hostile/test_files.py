@@ -129,7 +129,8 @@ def test_an_onnx_file_that_asks_for_much_is_refused(tmp_path: Path) -> None:
     same = helper.make_node("Identity", ["x"], ["y"])
     files = {
         "a tensor of shape": onnx_bytes(same, dims=(1 << 30, 1 << 30)),
-        "keeps weights in other files": onnx_bytes(same, location="/etc/passwd"),
+        "keeps weights in a file": onnx_bytes(same, location="/etc/passwd"),
+        "does not lie beside it": onnx_bytes(same, location="../../etc/passwd"),
         "cannot be used": onnx_bytes(fill, out),
         "is not an ONNX model": b"\x08\x07\x3a\xff\xff\xff\xff\x7f",
     }

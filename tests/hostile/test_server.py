@@ -107,4 +107,4 @@ def test_an_interrupt_ends_a_question_that_a_server_keeps_waiting(server: Hostil
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         Oracle(victim, "probs", budget=100).query(torch.rand(16, 4, dtype=torch.float64))
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20  # the request itself would wait for a minute

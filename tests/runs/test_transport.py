@@ -26,11 +26,11 @@ def send(source: Path, target: Path) -> int:
 def test_arrives_whole_and_in_pieces(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(transport, "_SIZE", 1000)
     run = Run.enter(tmp_path / "here", {"a": 1})
+    ledger = run.ledger(100)
     (run.path / "answers").mkdir()
     (run.path / "answers" / "answers.bin").write_bytes(bytes(range(256)) * 10)
     (run.path / "empty").touch()
     (run.path / "lock").touch()
-    ledger = run.ledger(100)
     ledger.reserve(ATTACK, [7])  # still open: part of it lies in the write-ahead log
     there = tmp_path / "deep" / "there"
     assert send(run.path, there) > 4

@@ -23,6 +23,7 @@ from typing import Any
 
 from leakmeter.errors import Inconclusive, UsageError, first_line, missing_extra
 from leakmeter.executors.job import TRIES, Batch, Job, Watch, why
+from leakmeter.executors.ray_agent import watched_agent
 from leakmeter.oracle.limits import Limits
 from leakmeter.runs.transport import ReplacedFolder, pieces, snapshot, undo_half_replaced
 
@@ -220,6 +221,7 @@ def _connected(address: str | None) -> Iterator[None]:
         where = f"join the Ray cluster at {address}" if address else "start Ray here"
         raise UsageError(f"cannot {where}: {first_line(error)}") from error
     try:
-        yield
+        with watched_agent():
+            yield
     finally:
         ray.shutdown()

@@ -1,4 +1,4 @@
-"""An ONNX file looked at before onnxruntime opens it in this process: no files beside it, no sizes beyond its content.
+"""An ONNX file looked at before onnxruntime opens it in this process: no files elsewhere, no sizes beyond its content.
 
 What a file computes cannot be read off it: an operator can make gigabytes of two numbers. So the file is also opened
 and asked once in a process of its own, whose memory and time are limited; a crash of the parser ends only that.
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from leakmeter.errors import UsageError
-from leakmeter.files import LIMIT_VARIABLE, most_bytes
+from leakmeter.files import LIMIT_VARIABLE, check_announced, most_bytes
 
 TRIAL_SECONDS = 60.0
 _PARTS = {  # messages within messages of onnx.proto, by field
@@ -25,7 +25,7 @@ _PARTS = {  # messages within messages of onnx.proto, by field
     "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
     "sparse": {1: "tensor", 2: "tensor"},
 }
-_DIMS, _EXTERNAL, _LOCATION = 1, 13, 14
+_DIMS, _EXTERNAL = 1, 13
 _PER_BYTE = 8  # the most numbers that a byte can hold
 _DEEPEST = 50
 
@@ -46,16 +46,30 @@ def _walk(message: memoryview, kind: str, path: Path, depth: int) -> None:
     if depth > _DEEPEST:
         raise ValueError("it is nested too deep")
     dims: list[int] = []
+    held = len(message)
     for field, value in _fields(message):
         if kind == "tensor":
-            if field == _EXTERNAL or (field == _LOCATION and value):
-                raise UsageError(f"{path} keeps weights in other files; save it as one (save_as_external_data=False)")
+            if field == _EXTERNAL and isinstance(value, memoryview):
+                held += _size_beside(value, path)
             if field == _DIMS:
                 dims += [value] if isinstance(value, int) else _varints(value)
         elif isinstance(value, memoryview) and field in _PARTS[kind]:
             _walk(value, _PARTS[kind][field], path, depth + 1)
-    if math.prod(dims) > _PER_BYTE * len(message):
-        raise ValueError(f"a tensor of shape {dims[:8]} has {len(message):,} bytes")
+    if math.prod(dims) > _PER_BYTE * held:
+        raise ValueError(f"a tensor of shape {dims[:8]} has {held:,} bytes")
+
+
+def _size_beside(entry: memoryview, path: Path) -> int:
+    """The size of the file of weights that an entry names, which must lie in the folder of the model."""
+    said = {field: bytes(value) for field, value in _fields(entry) if isinstance(value, memoryview)}
+    if said.get(1) != b"location":
+        return 0
+    folder = path.resolve().parent
+    place = (folder / said.get(2, b"").decode(errors="replace").replace("\0", "")).resolve()
+    if place.parent != folder or not place.is_file():
+        raise UsageError(f"{path} keeps weights in a file that does not lie beside it; save it as one")
+    check_announced(place, place.stat().st_size)
+    return place.stat().st_size
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
