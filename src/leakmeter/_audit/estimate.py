@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
 
 from leakmeter.data.dataset import Dataset
+from leakmeter.errors import LeakmeterError
 from leakmeter.extraction.base import make_attack
 from leakmeter.oracle.view import View
 from leakmeter.plan import Plan
 from leakmeter.victims.victim import Question, Victim
 
 _CALIBRATION = 2.0  # seconds at most
+_PATIENCE = 10.0  # seconds; a model that takes longer for its first answers is not timed
 
 
 @dataclass(frozen=True)
@@ -84,13 +88,22 @@ def answers_a_second(victim: Victim, plan: Plan) -> float | None:
     if victim.remote:
         pace = plan.victim.remote and plan.victim.remote.rps
         return None if not pace else pace * (plan.victim.remote.rows or 1 if plan.victim.remote else 1)
-    draws, rows, start, done = torch.Generator().manual_seed(0), 1, time.monotonic(), 0
+    found: list[float] = []
+    # In a thread that is not waited for: a model that hangs or fails is the audit's to tell, with a report.
+    asking = threading.Thread(target=lambda: found.append(_measured(victim)), daemon=True)
+    asking.start()
+    asking.join(_PATIENCE)
+    return found[0] if found else None
+
+
+def _measured(victim: Victim) -> float:
+    draws, rows, start = torch.Generator().manual_seed(0), 1, time.monotonic()
     while True:
         x = victim.spec.sample(rows, draws)
         before = time.monotonic()
-        with torch.no_grad():
+        with torch.no_grad(), suppress(LeakmeterError):
             victim.respond(x, Question(torch.Generator()))
-        took, done = time.monotonic() - before, done + rows
+        took = time.monotonic() - before
         if time.monotonic() - start > _CALIBRATION / 4 or rows >= victim.batch:
             return rows / max(took, 1e-6)  # the largest batch: that is how it will be asked
         rows = min(rows * 4, victim.batch)
