@@ -7,7 +7,7 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -100,9 +100,21 @@ def test_metadata_that_is_wrong_endless_or_too_large_is_a_sentence(kind: str) ->
         load_victim(f"{server.address}/any", remote=REMOTE)
 
 
-def test_an_interrupt_ends_a_question_that_a_server_keeps_waiting(server: HostileServer) -> None:
+def _to_the_process() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def _to_another_thread() -> None:
+    """As a kernel may deliver what was sent to the process: nothing that the main thread waits for wakes up."""
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("interrupt", [_to_the_process, _to_another_thread])
+def test_an_interrupt_ends_a_question_that_a_server_keeps_waiting(
+    server: HostileServer, interrupt: Callable[[], None]
+) -> None:
     victim = load_victim(f"{server.address}/interim", remote=REMOTE | {"timeout": 60})
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(0.5, interrupt)
     start = time.monotonic()
     timer.start()
     with pytest.raises(KeyboardInterrupt):

@@ -7,7 +7,7 @@ be given by keyword. See `client.py` for what a repeated request costs.
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,6 +28,7 @@ from leakmeter.victims.victim import Charge, Question, Victim
 
 _ROWS, _NUMBERS = 64, 1 << 17  # the most in one request, unless it is said
 _NUMBER = 128  # bytes of JSON that one number may take, with the name of its class
+_GLANCE = 0.2  # seconds between two looks at what is under way
 _ROUNDS = 2  # requests a thread sends before all wait for the slowest; the more, the more a failure can lose
 
 
@@ -115,13 +116,16 @@ class RemoteVictim(Victim):
         """Answers in the order of the rows. The first failure ends the question, once nothing is under way."""
         rows, stop, charge = x.detach().cpu().numpy(), threading.Event(), question.charge
         starts = range(0, len(rows), self._rows)
-        requests = [self._pool.submit(self._ask, rows[i : i + self._rows], charge, stop) for i in starts]
+        requests: list[Future[np.ndarray]] = []
         try:
-            wait(requests)
+            requests.extend(self._pool.submit(self._ask, rows[i : i + self._rows], charge, stop) for i in starts)
+            while wait(requests, _GLANCE).not_done:  # an interrupt that another thread took is seen between two waits
+                pass
         except BaseException:  # interrupted
             stop.set()
             self._client.abort()
-            wait(requests)
+            while wait(requests, _GLANCE).not_done:
+                self._client.abort()  # what was only being connected the time before
             raise
         failures = [error for request in requests if (error := request.exception()) is not None]
         for error in failures:
