@@ -1,6 +1,6 @@
 """The attack `auto` beside plain attacks and ART's KnockoffNets and CopycatCNN: same victims, queries and budget.
 
-    python bench/thieves.py [--seed 0] [--seeds 3] [--views probs,labels] [--only NAME,...] [--effort 1]
+    python bench/thieves.py [--seed 0] [--seeds 3] [--views probs,labels] [--only "NAME;..."] [--effort 1]
                             [--data FOLDER] [--victims FOLDER]
 
 All thieves but `auto` are given the queries that `auto` asked, so what differs is what they make of the answers. Plain:
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,7 @@ def thieves(case: Case, view: str, seed: int, effort: float, data: Path | None) 
     seconds = time.process_time() - start
     score, x = copy.curve[-1].score, torch.cat(asked)
     assert score is not None
+    print(f"auto: {score.fidelity:.4f} in {seconds:.0f} s", flush=True)
     labels = truth.answer.labels
     return {
         "auto": score.fidelity,
@@ -76,7 +78,8 @@ def _plain(case: Case, view: str, x: Tensor, truth: Reference, seed: int) -> flo
 
 def _art(case: Case, view: str, x: Tensor, truth: Reference, seed: int) -> dict[str, float | str]:
     """ART's two attacks as its documentation calls them, on the same queries and student; empty without ART."""
-    try:
+    sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).resolve().parent]
+    try:  # ART looks for the package `coverage`, not for the bench of that name
         from art.attacks.extraction import CopycatCNN, KnockoffNets
         from art.estimators.classification import BlackBoxClassifier, PyTorchClassifier
     except ImportError:
@@ -146,7 +149,7 @@ def main() -> None:
     record = Record(Path("results/bench"), "thieves", command, {"threads": 1, "commit": commit})
     data, strangers = (None if folder is None else Path(folder) for folder in (options.data, options.victims))
     for name, make in zoo(data, strangers).items():
-        if options.only and name not in options.only.split(","):
+        if options.only and name not in options.only.split(";"):
             continue
         try:
             case = make()
