@@ -185,6 +185,11 @@ class Plan(Settings):
     stops: tuple[int, ...] = ()
     """Where the curve has points; empty: a doubling ladder up to the budget."""
     seeds: tuple[int, ...] = (0, 1, 2)
+    quick: bool = False
+    """A first answer within a minute: one seed, few points of the curve, no transfer, no control arm."""
+    minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """About how long the learning may take on this machine: it sets the effort of attacks that name none. None: some
+    minutes for a plan without attacks, else as long as they take."""
     prices: PricePlan | None = None
     policy: Policy = Policy()
     transfer: TransferPlan | None = None

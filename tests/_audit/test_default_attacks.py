@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from leakmeter._audit.flow import complete
-from leakmeter.plan import make_plan
+from leakmeter._audit.defaults import complete
+from leakmeter._audit.estimate import estimate
+from leakmeter.data.catalogue import load
+from leakmeter.plan import Plan, make_plan
 from leakmeter.victims.load import load_victim
 
 
@@ -32,3 +34,46 @@ def test_what_is_shown_decides_who_attacks(views: list[str], features: int, read
     found = names(views, features)
     assert {"procedural", "surrogate"} <= {*found} or "auto" in found
     assert {*found} & {"exact-values", "gradients", "exact"} == reads
+
+
+def digits(**keys: object) -> Plan:
+    net = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+    victim = load_victim(net, input_shape=(1, 8, 8), low=0.0, high=1.0, outputs="logits")
+    plan = make_plan({"victim": {"source": "a:b"}, "data": {"name": "digits"}, **keys})
+    return complete(plan, victim, load("digits", "test"))
+
+
+def learning(plan: Plan) -> float:
+    net = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+    victim = load_victim(net, input_shape=(1, 8, 8), low=0.0, high=1.0, outputs="logits")
+    return estimate(plan, victim, None, 2).learning
+
+
+def test_a_plan_without_attacks_fits_into_some_minutes_of_two_cores() -> None:
+    plan = digits()
+    assert learning(plan) / 2 <= 4 * 60
+    assert {attack.options["effort"] for attack in plan.attacks if attack.name == "auto"} != {1.0}
+
+
+@pytest.mark.parametrize("minutes", [0.5, 2, 10])
+def test_minutes_set_the_effort(minutes: float) -> None:
+    assert learning(digits(minutes=minutes)) == pytest.approx(2 * 60 * minutes, rel=0.02)
+
+
+def test_an_effort_that_was_given_stays_and_attacks_that_were_given_take_their_time() -> None:
+    given = digits(attacks=[{"name": "auto", "effort": 0.7}, {"name": "auto"}], minutes=1)
+    assert given.attacks[0].options == {"effort": 0.7}
+    assert given.attacks[1].options["effort"] < 0.7
+    assert digits(attacks=[{"name": "auto"}]).attacks[0].options == {}
+
+
+def test_a_quick_plan_has_one_seed_few_stops_and_no_transfer_unless_it_says_otherwise() -> None:
+    plan = digits(quick=True)
+    assert (plan.seeds, plan.ladder(), plan.transfer) == ((0,), (1, 625, 5000), None)
+    assert learning(plan) / 2 <= 60
+    assert digits(quick=True, seeds=[3, 4]).seeds == (3, 4)
+
+
+def test_the_control_is_the_same_attacker_with_real_inputs_and_nothing_else() -> None:
+    (control,) = (attack for attack in digits().attacks if attack.control)
+    assert (control.name, control.options["pool"], control.options["sources"]) == ("auto", "digits", ())

@@ -72,7 +72,7 @@ def test_without_labels_fidelity_is_measured_and_no_arm_learns_from_the_test_dat
     assert cell.final.score.n == 40
     assert cell.final.score.accuracy is None
     assert cell.final.score.fidelity > 0.3
-    from leakmeter._audit.flow import complete
+    from leakmeter._audit.defaults import complete
 
     made = make_plan(content)
     test = load_test(made)

@@ -69,8 +69,8 @@ def test_the_size_of_an_audit_is_told_before_the_first_query(plan, tmp_path) -> 
 
 def test_an_attack_that_can_tell_its_time_is_added_up(plan) -> None:
     victim = load_victim(lambda x: x, input_shape=(4,), low=0.0, high=1.0)
-    one = make_plan(plan | {"attacks": [{"name": "auto"}], "seeds": [0], "stops": [20]})
-    two = make_plan(plan | {"attacks": [{"name": "auto"}], "seeds": [0, 1], "stops": [20]})
+    one = make_plan(plan | {"attacks": [{"name": "auto"}], "seeds": [0], "budget": 200, "stops": [200]})
+    two = make_plan(plan | {"attacks": [{"name": "auto"}], "seeds": [0, 1], "budget": 200, "stops": [200]})
     short, long = (estimate(each, victim, None, 1) for each in (one, two))
     assert short.learning > 1
     assert long.learning == pytest.approx(2 * short.learning)

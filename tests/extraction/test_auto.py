@@ -102,3 +102,15 @@ def test_a_ladder_begins_at_one_query(view: str, budget: int, stops: tuple[int, 
     copy = extract("auto", oracle, seed=5, stops=stops, effort=0.02, students=("linear",))
     assert [point.queries for point in copy.curve] == [*stops, budget]
     assert bool(copy.findings.tried) == (budget > 40)
+
+
+def test_with_no_source_but_a_pool_it_asks_the_pool_and_ends_with_it() -> None:
+    pool, oracle = torch.rand(90, 12, generator=stream(5)), Oracle(linear_victim(), "probs", 400)
+    copy = extract("auto", oracle, pool=pool, sources=(), effort=0.02, stops=(50, 400))
+    assert [point.queries for point in copy.curve] == [50, 90]
+    assert copy.notes["sources"]["pool"]["queries"] == oracle.ledger.spent() == 90
+
+
+def test_with_nothing_to_ask_it_says_what_to_give() -> None:
+    with pytest.raises(UsageError, match="give it a pool"):
+        extract("auto", Oracle(linear_victim(), "probs", 50), sources=())

@@ -9,14 +9,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+import safetensors.torch
+from torch import Tensor
 
 from leakmeter.defenses import NONE, defend, undoing
 from leakmeter.detectors.detection import Recorder, detect
 from leakmeter.errors import BudgetExhausted, Inconclusive, NotApplicable, UsageError, VictimError, first_line
 from leakmeter.evaluation.health import health
 from leakmeter.evaluation.score import Reference
-from leakmeter.evaluation.transfer import Transfer, measure_transfer
+from leakmeter.evaluation.transfer import Transfer, examples_on, measure_transfer
 from leakmeter.evaluation.utility import utility
 from leakmeter.extraction.base import Extraction, extract, make_student
 from leakmeter.files import write_atomic
@@ -30,10 +31,11 @@ from leakmeter.report.sheet import adversarial_png, write_sheet
 from leakmeter.results import CellResult, Spending
 from leakmeter.runs.run import Run
 from leakmeter.seeds import derive
+from leakmeter.tensors import to_safetensors
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
-_ASKED, _RESULT = "asked", "cell.json"
+_ASKED, _RESULT, _WHITE_BOX = "asked", "cell.json", "white-box.safetensors"
 _TRANSFER_SEED = 0  # of the attack's random start; what varies over seeds is the copy
 
 
@@ -185,6 +187,11 @@ def _try_copy(
     untrained = None
     if copy.student is not None:
         untrained = make_student(copy.student, oracle.spec, derive(_TRANSFER_SEED, "untrained"))
+    settings: dict[str, Any] = {
+        "norm": plan.norm,
+        "eps": plan.eps or _tenth(oracle.spec),
+        "seed": _TRANSFER_SEED,
+    }
     thief = measure_transfer(
         plan.attack,
         copy.substitute,
@@ -192,22 +199,29 @@ def _try_copy(
         x,
         y,
         untrained=untrained,
-        white_box=_white_box(victim),
-        seed=_TRANSFER_SEED,
+        white_box=_on_the_victim(victim, plan.attack, x, y, folder, settings),
         progress=progress,
-        norm=plan.norm,
-        eps=plan.eps or _tenth(oracle.spec),
+        **settings,
     )
     if x.dim() == 4:
         write_atomic(folder / "adversarial.png", adversarial_png(x[thief.rows], thief.evasion, oracle.spec))
     return thief.transfer
 
 
-def _white_box(victim: Victim) -> nn.Module | None:
+def _on_the_victim(
+    victim: Victim, attack: str, x: Tensor, y: Tensor, folder: Path, settings: dict[str, Any]
+) -> Tensor | None:
+    """Examples made on the victim itself, the same for all cells: the first to need them leaves them for the others."""
+    kept = folder.parent / _WHITE_BOX
+    if kept.exists():
+        return safetensors.torch.load(kept.read_bytes())["examples"].to(x)
     try:
-        return victim.white_box
+        network = victim.white_box
     except UsageError:
         return None
+    examples = examples_on(network, attack, victim.spec, x, y, **settings).examples
+    write_atomic(kept, to_safetensors({"examples": examples}))
+    return examples
 
 
 def _tenth(spec: VictimSpec) -> float:

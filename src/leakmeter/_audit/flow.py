@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from leakmeter._audit.cells import LEASES, TRUTH, has_shared_limits, place, run_cells
+from leakmeter._audit.defaults import complete
 from leakmeter._audit.estimate import Estimate, estimate
 from leakmeter._audit.opening import fit_test, load_test, open_victim
 from leakmeter._audit.result import Audit as Audit
 from leakmeter.certificates.smoothing import certify
 from leakmeter.compute import check_device, computing
-from leakmeter.data.catalogue import NAMES
 from leakmeter.data.dataset import Dataset
 from leakmeter.display import as_progress
-from leakmeter.errors import NotApplicable, Stopped, UsageError
+from leakmeter.errors import Stopped, UsageError
 from leakmeter.evaluation.intervals import certified_share
 from leakmeter.evaluation.score import reference
 from leakmeter.executors import make_executor
-from leakmeter.extraction.base import make_attack
 from leakmeter.oracle.ledger import recorded
 from leakmeter.oracle.limits import Attempt, LimitsFile
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.oracle.view import View
-from leakmeter.plan import AttackPlan, CertifyPlan, Plan, TransferPlan, make_plan, read_plan
+from leakmeter.plan import CertifyPlan, Plan, make_plan, read_plan
 from leakmeter.progress import SILENT, Progress
 from leakmeter.report.write import write_reports
 from leakmeter.results import CellResult, Certified, Verdict, VictimFacts
@@ -38,9 +36,6 @@ from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
 _RADII = 20  # points of the certified curve
-_DEFAULTS = ("auto", "gradients", "exact", "exact-values")
-_FOR_TABLES = (*_DEFAULTS, "exact-tree")
-_SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
 
 
 def audit(
@@ -71,7 +66,7 @@ def audit(
     with computing(plan.threads):
         if victim is not None:
             executor = "inline"
-        plan, victim, test = _opened(plan, victim)
+        plan, victim, test = _opened(plan, victim, _processes(executor))
         content = plan.model_dump(mode="json")
         run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(Path(out), plan.name), content)
         progress.say(f"run: {run.path}")
@@ -89,15 +84,15 @@ def preview(plan: Plan | dict[str, Any] | str | Path, executor: str | None = Non
     """What an audit would take; of the model only a few random inputs are asked, and of one over HTTP nothing."""
     plan = _plan(plan)
     with computing(plan.threads):
-        return estimate(*_opened(plan, None), _processes(executor))
+        return estimate(*_opened(plan, None, _processes(executor)), _processes(executor))
 
 
-def _opened(plan: Plan, victim: Victim | None) -> tuple[Plan, Victim, Dataset | None]:
+def _opened(plan: Plan, victim: Victim | None, processes: int) -> tuple[Plan, Victim, Dataset | None]:
     """The complete plan, the model, and test data that fit it."""
     test = load_test(plan)
     victim = open_victim(plan, test) if victim is None else victim
     test = test and fit_test(test, victim)
-    return complete(plan, victim, test), victim, test
+    return complete(plan, victim, test, processes), victim, test
 
 
 def _processes(executor: str | None) -> int:
@@ -129,46 +124,6 @@ def _audit(
     write_reports(result, run.path)
     progress.say(f"report: {run.path / 'report.html'}")
     return result
-
-
-def complete(plan: Plan, victim: Victim, test: Dataset | None) -> Plan:
-    """Fills in what a short plan leaves open: the attacks that suit this victim, and the views it can give."""
-    if test is not None and test.input_shape != victim.spec.input_shape:
-        raise UsageError(f"expected test inputs of shape {victim.spec.input_shape}, got {test.input_shape}")
-    changes: dict[str, Any] = {}
-    if victim.spec.outputs == "labels" and plan.views == Plan.model_fields["views"].default:
-        changes["views"] = ("labels",)
-    if not plan.attacks:
-        table = victim.spec.columns is not None  # whose copies are trees, which have no gradients to follow
-        if plan.transfer is None and test is not None and test.y is not None and victim.spec.width is not None:
-            changes["transfer"] = None if table else TransferPlan()
-        views = [View.parse(view) for view in changes.get("views", plan.views)]
-        attacks = [
-            AttackPlan(name=name) for name in (_FOR_TABLES if table else _DEFAULTS) if _suits(name, victim.spec, views)
-        ]
-        changes["attacks"] = (*attacks, *_real_pool(plan, table, test is not None and test.y is None))
-    return plan.model_copy(update=changes)
-
-
-def _suits(name: str, spec: VictimSpec, views: list[View]) -> bool:
-    """Whether some view gives the attack what it reads: what a view shows is measured by who makes something of it."""
-    if name == "exact-values" and spec.features > _SMALL:
-        return False
-    attack = make_attack(name, {})
-    for view in views:
-        with suppress(NotApplicable):
-            attack.check(spec, view)
-            return True
-    return False
-
-
-def _real_pool(plan: Plan, table: bool, unlabelled: bool) -> tuple[AttackPlan, ...]:
-    """The control arm that shows what having data is worth: the same number of real inputs."""
-    if plan.data is None or plan.data.split == "train" or (unlabelled and plan.data.name not in NAMES):
-        return ()
-    if table:
-        return (AttackPlan(name="tabular", control=True, adaptive=False, pool=plan.data.name),)
-    return (AttackPlan(name="surrogate", control=True, pool=plan.data.name, data_dir=plan.data.dir),)
 
 
 def describe(victim: Victim, test: Dataset | None, cells: list[CellResult]) -> VictimFacts:

@@ -31,6 +31,8 @@ def audit(
     defense: Annotated[list[str] | None, typer.Option("--defense", help="a defense; repeat for more")] = None,
     seed: Annotated[list[int] | None, typer.Option("--seed", help="repeat for several seeds")] = None,
     budget: options.Budget = None,
+    quick: Annotated[bool, typer.Option("--quick", help="a first, rough answer within a minute: one seed")] = False,
+    minutes: Annotated[float | None, typer.Option("--minutes", help="about how long the learning may take")] = None,
     model: options.ModelFlags,
     name: Annotated[str | None, typer.Option("--name", help="what to call the run")] = None,
     run: options.RunFlags,
@@ -52,6 +54,8 @@ def audit(
         "defenses": defense,
         "seeds": seed,
         "budget": budget,
+        "quick": quick or None,
+        "minutes": minutes,
         **run.section(),
     }
     if dry_run:

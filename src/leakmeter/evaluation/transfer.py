@@ -21,6 +21,7 @@ from leakmeter.evasion.goal import Goal, Target, aim
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.progress import SILENT, Progress
 from leakmeter.seeds import stream
+from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
 FULL_STRENGTH: dict[str, dict[str, Any]] = {"pgd": {"early_stop": False}}
@@ -74,7 +75,7 @@ def measure_transfer(
     *,
     target: Target = None,
     untrained: nn.Module | None = None,
-    white_box: nn.Module | None = None,
+    white_box: nn.Module | Tensor | None = None,
     seed: int = 0,
     progress: Progress = SILENT,
     **settings: Any,
@@ -89,7 +90,7 @@ def measure_transfer(
         y: their true classes.
         target: as for `evade`; "second" is the copy's second choice, the same for every control.
         untrained: a network that learned nothing, as a control.
-        white_box: the victim's own network, for the upper bound.
+        white_box: the victim's own network, for the upper bound, or what `examples_on` made on it from all of `x`.
         seed: of the attack and of the noise.
         progress: shown while attacks run.
         **settings: `norm`, `eps` and the attack's options.
@@ -103,16 +104,13 @@ def measure_transfer(
         target = target[rows.to(target.device)]
     goal = aim(y, target, predict(copy, x).to(y.device), oracle.spec.classes)
     wanted = goal.classes if goal.targeted else None
-    options: dict[str, Any] = {
-        "low": oracle.spec.low,
-        "high": oracle.spec.high,
-        **FULL_STRENGTH.get(attack, {}),
-        **settings,
-    }
 
     def made_on(network: nn.Module) -> Evasion:
-        return evade(attack, network, x, y, target=wanted, seed=seed, progress=progress, **options)
+        return examples_on(network, attack, oracle.spec, x, y, target=wanted, seed=seed, progress=progress, **settings)
 
+    strongest: Tensor | None = None
+    if white_box is not None:
+        strongest = white_box[rows] if isinstance(white_box, Tensor) else made_on(white_box).examples
     found = made_on(copy)
     transfer = Transfer(
         attack=attack,
@@ -122,9 +120,16 @@ def measure_transfer(
         copy_rate=_rate(oracle, goal, found.examples),
         noise_rate=_rate(oracle, goal, _noise(oracle, x, found, seed)),
         untrained_rate=None if untrained is None else _rate(oracle, goal, made_on(untrained).examples),
-        white_box_rate=None if white_box is None else _rate(oracle, goal, made_on(white_box).examples),
+        white_box_rate=None if strongest is None else _rate(oracle, goal, strongest),
     )
     return MeasuredTransfer(transfer, found, rows)
+
+
+def examples_on(network: nn.Module, attack: str, spec: VictimSpec, x: Tensor, y: Tensor, **settings: Any) -> Evasion:
+    """Examples in the victim's box that are strong enough to fool others than the network they are made on."""
+    return evade(
+        attack, network, x, y, **{"low": spec.low, "high": spec.high, **FULL_STRENGTH.get(attack, {}), **settings}
+    )
 
 
 def _rate(oracle: Oracle, goal: Goal, examples: Tensor) -> FlipRate:

@@ -47,7 +47,7 @@ class Auto(Attack):
     """Public data to ask beside what code draws: a dataset's name or path (its train split), or a tensor."""
     data_dir: Path | None = None
     sources: tuple[str, ...] | None = None
-    """Where other queries come from; None: all that need no data."""
+    """Where other queries come from; None: all that need no data; (): nothing but the pool is asked."""
     students: tuple[str, ...] | None = None
     """What to try as the copy; None: all that suit the input."""
     effort: float = Field(default=1.0, gt=0)
@@ -59,18 +59,27 @@ class Auto(Attack):
 
     def seconds_for(self, n: int, spec: VictimSpec) -> float:
         """What a copy from `n` answers is worth: more for larger inputs and for more answers."""
-        size, known = min(max(0.08 * spec.features, 20), 260), min(max(n / 5000, 0.25), 10)
+        size, known = min(max(0.08 * spec.features, 20), 260), min(max(n / 5000, 0.02), 10)
         return self.effort * size * math.sqrt(known)
 
-    def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float:
+    def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float | None:
         """Of learning, with the trials before each copy."""
-        trials = len(self.students or usual_students(spec)) + 3
-        return sum(self.seconds_for(stop, spec) * (1 + trials / _TRIALS) for stop in stops)
+        if spec.columns is not None:
+            return self._tabular().expected_seconds(spec, stops)
+        seconds, searched = 0.0, 0
+        for stop in (stop for stop in stops if stop >= _LEAST):
+            all_of_them = len(self.students or usual_students(spec)) + 3
+            trials = all_of_them if stop >= _MULTIPLIED * searched else _AGAIN
+            searched = stop if trials == all_of_them else searched
+            seconds += self.seconds_for(stop, spec) * (1 + trials / _TRIALS)
+        return seconds
 
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """At each stop a fresh copy from everything asked up to there."""
         if not job.stops:
             raise UsageError("the attack 'auto' needs an end; give the oracle a budget")
+        if self.sources == () and self.pool is None:
+            raise UsageError("the attack 'auto' needs something to ask; give it a pool, or leave sources out")
         if oracle.spec.columns is not None:
             return self._tabular().run(oracle, job)
         return _Thief(self, oracle, job).play()
@@ -110,7 +119,7 @@ class _Thief:
 
     def __init__(self, attack: Auto, oracle: Oracle, job: AttackJob) -> None:
         self.attack, self.oracle, self.job, self.spec = attack, oracle, job, oracle.spec
-        names = attack.sources or usual_sources(oracle.spec)
+        names = usual_sources(oracle.spec) if attack.sources is None else attack.sources
         pool = None if attack.pool is None else _pool(attack, oracle.spec)
         self.asker = Asker(oracle, names, pool, stream(job.seed, "auto"))
         self.ranking: list[_Trial] = []
@@ -218,7 +227,7 @@ class _Thief:
 
     def _announce(self) -> None:
         """Says before the first query about how long the learning will take."""
-        seconds = self.attack.expected_seconds(self.spec, tuple(self.job.stops))
+        seconds = self.attack.expected_seconds(self.spec, tuple(self.job.stops)) or 0.0
         self.job.notes["expected_seconds"] = round(seconds)
         self.job.progress.say(f"auto: about {max(1, round(seconds / 60))} min of learning on one core")
 

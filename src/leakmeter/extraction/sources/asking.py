@@ -112,13 +112,13 @@ class Asker:
         return drawn[fairest(likely.indices[:, 0], -likely.values.diff(dim=1)[:, 0], answered)[:n]]
 
     def _draw(self, n: int, weights: Mapping[str, float]) -> _Drawn:
-        """Queries in random order; what the pool cannot give, the others do."""
+        """Queries in random order; what the pool cannot give, the others do, if there are any."""
         parts = []
         for name, share in _shares(n, weights, len(self._left)).items():
             place = self._left[:share] if name == POOL else torch.full((share,), -1)
             x = self._pool[place] if name == POOL else self._sources[name](share, self.oracle.spec, self.draws)
             parts.append(_Drawn(x, torch.full((share,), self.names.index(name)), place))
-        order = torch.randperm(n, generator=self.draws)
+        order = torch.randperm(sum(len(part.x) for part in parts), generator=self.draws)
         columns = ([part.x for part in parts], [part.origin for part in parts], [part.place for part in parts])
         return _Drawn(*(torch.cat(column)[order] for column in columns))
 
@@ -136,6 +136,7 @@ class Asker:
         self._origin = torch.cat([self._origin, asked.origin])
         self._blind = torch.cat([self._blind, torch.full((len(answer),), blind)])
         self._left = self._left[~torch.isin(self._left, asked.place)]
+        self.exhausted |= not self._sources and not len(self._left)
 
 
 def source_weights(worth: Mapping[str, float], points: tuple[str, ...]) -> dict[str, float]:
@@ -174,6 +175,8 @@ def _shares(n: int, weights: Mapping[str, float], pool: int) -> dict[str, int]:
         others = sum(weights.values()) - weights[POOL]
         shares[POOL] = min(pool, round(n * weights[POOL] / (others + weights[POOL])))
         weights, n = {name: weight for name, weight in weights.items() if name != POOL}, n - shares[POOL]
+    if not weights:  # nothing but the pool is asked
+        return shares
     total = sum(weights.values())
     shares |= {name: int(n * weight / total) for name, weight in weights.items()}
     richest = max(weights, key=weights.__getitem__)

@@ -1,0 +1,101 @@
+"""What a short plan leaves open: the attacks that suit the victim, and how long they may take."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from leakmeter.data.catalogue import NAMES
+from leakmeter.data.dataset import Dataset
+from leakmeter.errors import NotApplicable, UsageError
+from leakmeter.extraction.base import ATTACKS, make_attack
+from leakmeter.oracle.view import View
+from leakmeter.plan import AttackPlan, Plan, TransferPlan
+from leakmeter.victims.spec import VictimSpec
+from leakmeter.victims.victim import Victim
+
+_ATTACKS = ("auto", "gradients", "exact", "exact-values")
+_FOR_TABLES = (*_ATTACKS, "exact-tree")
+_SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
+_CORES = 2  # that the time of a plan which sets no limit is reckoned for, whatever the machine has
+_MINUTES, _LARGE, _MINUTES_LARGE = 3.5, 1024, 20.0  # such a plan takes about so long: by the number of inputs
+_QUICK = 0.6  # minutes
+_LEAST, _MOST = 0.01, 4.0  # effort
+
+
+def complete(plan: Plan, victim: Victim, test: Dataset | None, processes: int = _CORES) -> Plan:
+    """Fills in what a short plan leaves open: attacks, views that the victim can give, and the effort that time allows.
+
+    Args:
+        plan: what the owner wrote.
+        victim: the model.
+        test: the owner's test data, if any.
+        processes: how many cells run at once, to fit into the `minutes` of the plan.
+    """
+    if test is not None and test.input_shape != victim.spec.input_shape:
+        raise UsageError(f"expected test inputs of shape {victim.spec.input_shape}, got {test.input_shape}")
+    changes: dict[str, Any] = _quicker(plan)
+    if victim.spec.outputs == "labels" and plan.views == Plan.model_fields["views"].default:
+        changes["views"] = ("labels",)
+    if not plan.attacks:
+        table = victim.spec.columns is not None  # whose copies are trees, which have no gradients to follow
+        labelled = test is not None and test.y is not None and victim.spec.width is not None
+        if plan.transfer is None and labelled and not table and not plan.quick:
+            changes["transfer"] = TransferPlan()
+        views = [View.parse(view) for view in changes.get("views", plan.views)]
+        names = [name for name in (_FOR_TABLES if table else _ATTACKS) if _suits(name, victim.spec, views)]
+        control = () if plan.quick else _real_pool(plan, table, test is not None and test.y is None)
+        changes["attacks"] = (*(AttackPlan(name=name) for name in names), *control)
+    return _in_time(plan.model_copy(update=changes), victim.spec, processes, limited=not plan.attacks)
+
+
+def _quicker(plan: Plan) -> dict[str, Any]:
+    """Of a quick plan: one seed and few points of the curve, where it does not say otherwise."""
+    if not plan.quick:
+        return {}
+    quick: dict[str, Any] = {"seeds": (0,), "stops": tuple(sorted({1, max(1, plan.budget // 8)})), "minutes": _QUICK}
+    return {key: value for key, value in quick.items() if key not in plan.model_fields_set}
+
+
+def _in_time(plan: Plan, spec: VictimSpec, processes: int, *, limited: bool) -> Plan:
+    """The plan with the effort of its attacks fitted to its minutes, where it names none."""
+    open_ended = [attack for attack in plan.attacks if _adjustable(attack)]
+    if plan.minutes is None and not limited:
+        return plan
+    cores = _CORES if plan.minutes is None else processes
+    minutes = plan.minutes or (_MINUTES if spec.features <= _LARGE else _MINUTES_LARGE)
+    arms = len(plan.views) * len(plan.defenses) * len(plan.seeds)
+    each = [make_attack(attack.name, attack.options).expected_seconds(spec, plan.ladder()) for attack in open_ended]
+    seconds = sum(one or 0.0 for one in each) * arms / min(cores, max(1, arms * len(plan.attacks)))
+    if not seconds:
+        return plan
+    effort = round(min(max(60 * minutes / seconds, _LEAST), 1.0 if plan.minutes is None else _MOST), 3)
+    attacks = [
+        attack.model_copy(update={"effort": effort}) if attack in open_ended else attack for attack in plan.attacks
+    ]
+    return plan.model_copy(update={"attacks": tuple(attacks)})
+
+
+def _adjustable(attack: AttackPlan) -> bool:
+    return "effort" in ATTACKS[attack.name].model_fields and "effort" not in attack.options
+
+
+def _suits(name: str, spec: VictimSpec, views: list[View]) -> bool:
+    """Whether some view gives the attack what it reads: what a view shows is measured by who makes something of it."""
+    if name == "exact-values" and spec.features > _SMALL:
+        return False
+    attack = make_attack(name, {})
+    for view in views:
+        with suppress(NotApplicable):
+            attack.check(spec, view)
+            return True
+    return False
+
+
+def _real_pool(plan: Plan, table: bool, unlabelled: bool) -> tuple[AttackPlan, ...]:
+    """The control arm that shows what having data is worth: the same number of real inputs."""
+    if plan.data is None or plan.data.split == "train" or (unlabelled and plan.data.name not in NAMES):
+        return ()
+    if table:
+        return (AttackPlan(name="tabular", control=True, adaptive=False, pool=plan.data.name),)
+    return (AttackPlan(name="auto", control=True, sources=(), pool=plan.data.name, data_dir=plan.data.dir),)
