@@ -114,3 +114,9 @@ def test_with_no_source_but_a_pool_it_asks_the_pool_and_ends_with_it() -> None:
 def test_with_nothing_to_ask_it_says_what_to_give() -> None:
     with pytest.raises(UsageError, match="give it a pool"):
         extract("auto", Oracle(linear_victim(), "probs", 50), sources=())
+
+
+def test_every_source_is_tried_also_where_the_curve_begins_at_one_query() -> None:
+    oracle = Oracle(linear_victim((1, 8, 8)), "probs", 300)
+    copy = extract("auto", oracle, stops=(1, 8, 64, 300), students=("linear",), **QUICK)
+    assert min(source["queries"] for source in copy.notes["sources"].values()) >= 15

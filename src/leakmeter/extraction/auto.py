@@ -141,10 +141,11 @@ class _Thief:
         return copy, self._findings()
 
     def _ask(self, stop: int) -> None:
-        """Up to `stop` queries: at the very first a few of every source, then by what they showed."""
+        """Up to `stop` queries: first a few of every source, then by what they showed."""
         asker, sources = self.asker, len(self.asker.names)
-        if not len(asker.x):
-            asker.explore(min(max(_FEW * sources, round(_EXPLORED * stop)), math.ceil(stop / 2)))
+        few = min(max(_FEW * sources, round(_EXPLORED * stop)), math.ceil(stop / 2))
+        if len(asker.x) < few:
+            asker.explore(few - len(asker.x))
         start, rounds = len(asker.x), 2 if _exact(asker.answer.view) else self.attack.rounds
         for turn in range(rounds):
             goal = start + math.ceil((stop - start) * (turn + 1) / rounds)

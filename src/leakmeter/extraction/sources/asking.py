@@ -87,9 +87,9 @@ class Asker:
         return dict(zip(self.names, self._origin.bincount(minlength=len(self.names)).tolist(), strict=True))
 
     def explore(self, n: int) -> None:
-        """Asks `n` queries, the sources in turn."""
-        even = dict.fromkeys(self.names, 1.0)
-        self._ask(self._draw(n, even))
+        """Asks `n` queries, most of the sources that were asked least."""
+        asked, even = self.counts(), (len(self.x) + n) / len(self.names)
+        self._ask(self._draw(n, {name: max(even - asked[name], 1e-9) for name in self.names}))
 
     def exploit(self, goal: int, scout: nn.Module | None) -> None:
         """Asks up to `goal` in all, by what the sources showed; with a scout, what it finds hardest to tell."""
