@@ -12,19 +12,16 @@ from leakmeter.data.catalogue import load
 from leakmeter.models import make_model
 from leakmeter.training.loop import Batch, Recipe, fit
 
-_QUICK = {"steps": 400, "lr": 2e-3, "schedule": "cyclic"}
 PLAN: dict[str, Any] = {
     "name": "demo",
     "victim": {"source": "leakmeter.demo:digits_victim"},
     "data": {"name": "digits"},
     "views": ["probs", "labels"],
     "budget": 2000,
-    "stops": [250, 1000],
+    "stops": [1, 30, 250, 1000],
     "seeds": [0, 1, 2],
-    "attacks": [
-        {"name": "auto", "effort": 0.35},
-        {"name": "surrogate", "pool": "digits", "control": True, "recipe": _QUICK},
-    ],
+    "minutes": 0.8,
+    "attacks": [{"name": "auto"}, {"name": "auto", "sources": [], "pool": "digits", "control": True}],
     "transfer": {"attack": "pgd", "limit": 100},
     "certify": {"sigma": 0.1, "n": 500, "limit": 100},
 }

@@ -192,7 +192,7 @@ class _Thief:
 
     def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
         x, answer = part.x[part.learned], rows_of(part.answer, part.learned)
-        seconds = max(self._seconds(len(x)) / _TRIALS, _SHORTEST * self.attack.effort)
+        seconds = max(self._seconds(len(x)) / _TRIALS, _SHORTEST * min(1.0, self.attack.effort / _LITTLE))
         try:
             model = self._fit(candidate, x, answer, f"{name}-trial", seconds)
         except Inconclusive:  # it diverged
@@ -237,7 +237,7 @@ class _Thief:
         asker = self.asker
         told = asker.information()
         self.job.notes["sources"] = {
-            name: {"queries": n, "information": told[name]} for name, n in asker.counts().items()
+            name: {"queries": n, "information": told.get(name)} for name, n in asker.counts().items()
         }
         order = torch.randperm(len(asker.x), generator=stream(self.job.seed, "sheet"))
         self.job.show_queries(asker.x[order])
@@ -287,4 +287,5 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 _LEAST, _MULTIPLIED = 40, 4  # answers from which some are held out; growth after which all is compared again
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
 _TRIALS, _SHORTEST = 10, 1.0  # a trial takes this fraction of the time for the copy, and some seconds at least
+_LITTLE = 0.2  # effort below which also these are cut
 _AGAIN = 2  # candidates compared again when there are more answers

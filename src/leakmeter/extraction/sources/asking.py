@@ -1,7 +1,8 @@
 """Who asks: draws from several sources, in proportion to what their answers showed so far.
 
 A source whose queries are all given the same class, or none for sure, teaches little. So each is tried, and the rest
-comes from those whose answers tell most, looked at again whenever the answers have doubled.
+comes from those whose answers tell most, looked at again as answers grow. Of pictures a part is bred from what was
+asked already (`offspring.py`), so that no class stays without answers.
 """
 
 from __future__ import annotations
@@ -16,14 +17,20 @@ from torch import Tensor, nn
 
 from leakmeter.errors import BudgetExhausted
 from leakmeter.evaluation.score import predict
-from leakmeter.extraction.findings import class_counts
+from leakmeter.extraction.findings import class_counts, class_entropy
 from leakmeter.extraction.procedural import fairest
 from leakmeter.extraction.sources import POINTS, SOURCES, Source
+from leakmeter.extraction.sources.offspring import offspring, parents
 from leakmeter.extraction.targets import answered_probs
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
 
-POOL = "pool"
+POOL, OFFSPRING = "pool", "offspring"
+_BRED, _LACK = 0.5, 2.0  # of the pictures at most; so many times what the entropy of blind answers' classes lacks
+_PARENTS, _ROUND = (
+    50,
+    0.35,
+)  # answers from which pictures are bred; growth of the answers before they are looked at again
 _DOUBLING = 0.05  # of the most that an answer can tell
 _BLOCK = 2**26  # numbers in the candidates held at once
 _POINTS = 0.1  # of the queries at most are points of the box, where there are pictures to ask
@@ -43,6 +50,11 @@ class _Drawn:
     def __getitem__(self, rows: Tensor | slice) -> _Drawn:
         return _Drawn(self.x[rows], self.origin[rows], self.place[rows])
 
+    def followed_by(self, other: _Drawn) -> _Drawn:
+        """Both, one after the other."""
+        columns = ((self.x, other.x), (self.origin, other.origin), (self.place, other.place))
+        return _Drawn(*(torch.cat(pair) for pair in columns))
+
 
 class Asker:
     """What was asked so far: the queries `x`, their answers, and the source of each."""
@@ -57,6 +69,7 @@ class Asker:
         self._left = torch.randperm(len(self._pool), generator=draws)
         self.names = [*names] if pool is None else [*names, POOL]
         self._points = POINTS if len(oracle.spec.input_shape) == 3 else ()
+        self._breeds = len(oracle.spec.input_shape) == 3 and bool(names)
         self._origin = torch.empty(0, dtype=torch.long)
         self._blind = torch.empty(0, dtype=torch.bool)
 
@@ -84,7 +97,8 @@ class Asker:
 
     def counts(self) -> dict[str, int]:
         """Of each source, how many queries were asked."""
-        return dict(zip(self.names, self._origin.bincount(minlength=len(self.names)).tolist(), strict=True))
+        counts = self._origin.bincount(minlength=len(self.names) + 1).tolist()
+        return dict(zip([*self.names, OFFSPRING][: len(self.names) + self._breeds], counts, strict=False))
 
     def explore(self, n: int) -> None:
         """Asks `n` queries, most of the sources that were asked least."""
@@ -95,12 +109,27 @@ class Asker:
         """Asks up to `goal` in all, by what the sources showed; with a scout, what it finds hardest to tell."""
         most = max(1, _BLOCK // self.oracle.spec.features // (1 if scout is None else _CHOICE))
         while len(self.x) < goal and not self.exhausted:
-            weights = source_weights(self.information(), self._points)
-            n = min(goal - len(self.x), most, len(self.x))
+            n = min(goal - len(self.x), most, math.ceil(_ROUND * len(self.x)))
             if scout is None:
-                self._ask(self._draw(n, weights))
+                self._ask(self._mixed(n))
             else:
-                self._ask(self._hardest(n, self._draw(n * _CHOICE, weights), scout), blind=False)
+                self._ask(self._hardest(n, self._mixed(n * _CHOICE), scout), blind=False)
+
+    def _mixed(self, n: int) -> _Drawn:
+        """Queries of all sources by what they showed, and children of what was asked."""
+        bred = round(n * self._bred()) if self._breeds and len(self.x) >= _PARENTS else 0
+        drawn = self._draw(n - bred, source_weights(self.information(), self._points))
+        return drawn.followed_by(self._offspring(bred)) if bred else drawn
+
+    def _bred(self) -> float:
+        """The more of the queries, the fewer of the classes blind ones meet."""
+        met = class_entropy(class_counts(self.answer.labels[self._blind], self.oracle.spec.classes))
+        return min(_BRED, _LACK * (1 - (met or 0.0)))
+
+    def _offspring(self, n: int) -> _Drawn:
+        pairs = parents(_as_probs(self.answer), self.answer.labels, n, self.draws)
+        x = offspring(self.x[pairs[0]], self.x[pairs[1]], self.oracle.spec, self.draws)
+        return _Drawn(x, torch.full((n,), len(self.names)), torch.full((n,), -1))
 
     def _hardest(self, n: int, drawn: _Drawn, scout: nn.Module) -> _Drawn:
         """Close calls between two classes, always from the class that would have the fewest answers."""
@@ -134,7 +163,7 @@ class Asker:
         asked = drawn[: len(answer)]
         self.x, self._answers = torch.cat([self.x, asked.x.float()]), [*self._answers, answer]
         self._origin = torch.cat([self._origin, asked.origin])
-        self._blind = torch.cat([self._blind, torch.full((len(answer),), blind)])
+        self._blind = torch.cat([self._blind, (asked.origin < len(self.names)) & blind])
         self._left = self._left[~torch.isin(self._left, asked.place)]
         self.exhausted |= not self._sources and not len(self._left)
 
