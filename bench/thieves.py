@@ -24,7 +24,7 @@ import torch
 from _zoo import Case, zoo
 from torch import Tensor, nn
 
-from leakmeter.evaluation.intervals import mean_interval
+from leakmeter.evaluation.intervals import attack_mean
 from leakmeter.evaluation.score import Reference, reference
 from leakmeter.extraction.base import extract, make_student, student_name
 from leakmeter.extraction.targets import answered_probs
@@ -49,6 +49,7 @@ def thieves(case: Case, view: str, seed: int, effort: float, data: Path | None) 
     labels = truth.answer.labels
     return {
         "auto": score.fidelity,
+        "test inputs": len(labels),
         "cpu_seconds": round(seconds, 1),
         "majority": float(labels.bincount().max()) / len(labels),
         "tried": [trial.model_dump() for trial in copy.findings.tried],
@@ -126,10 +127,13 @@ def summary(cells: dict[str, Any]) -> list[dict[str, Any]]:
             continue
         names = [name for name in own[0] if name in ("auto", "logistic regression", "plain network") or "ART " in name]
         means = {name: float(np.mean([cell[name] for cell in own])) for name in names}
-        low, high = mean_interval([cell["auto"] for cell in own]).low, mean_interval([c["auto"] for c in own]).high
+        ends = attack_mean([cell["auto"] for cell in own], own[0].get("test inputs", 1000))
         best = max(value for name, value in means.items() if name != "auto")
         row = {"victim": group, "seeds": len(own), **{name: round(value, 4) for name, value in means.items()}}
-        rows.append(row | {"auto_interval": [low, high], "majority": own[0]["majority"], "ahead": means["auto"] - best})
+        rows.append(
+            row
+            | {"auto_interval": [ends.low, ends.high], "majority": own[0]["majority"], "ahead": means["auto"] - best}
+        )
     return rows
 
 

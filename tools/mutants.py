@@ -1,16 +1,18 @@
 """Plants faults in the code that an audit's word depends on, one at a time, and counts how many the tests notice.
 
-    python tools/mutants.py [--each 12] [--seed 0]
+    python tools/mutants.py [--each 12] [--seed 0] [--known FILE]
 
 A mutant is one changed operator, comparison or constant of one file; its tests are those of the same room. Each runs in
 a process forked from one that has loaded everything but leakmeter, with the changed source in the place of the file's.
-The score and the survivors go to results/mutants.json.
+The score and the survivors go to results/mutants.json. What became of a mutant is kept in the file `--known`, by its
+source and the tests that it met, so that a run that was stopped goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import importlib.abc
 import importlib.util
 import io
@@ -44,7 +46,7 @@ TARGETS = {
     "oracle/oracle.py": ["oracle/test_oracle.py", "oracle/test_replay.py", "oracle/test_charge.py"],
     "certificates/confidence.py": ["certificates/test_confidence.py"],
     "certificates/sequential.py": ["certificates/test_sequential.py"],
-    "certificates/smoothing.py": ["certificates/test_smoothing.py"],
+    "certificates/smoothing.py": ["certificates/test_smoothing.py", "certificates/test_resuming.py"],
     "certificates/tight.py": ["certificates/test_radii.py", "certificates/test_smoothing.py"],
 }
 _LOADED = "ignore::pytest.PytestAssertRewriteWarning"  # hypothesis is there before pytest is
@@ -158,6 +160,27 @@ def noticed(file: str, source: str) -> bool:
     return status != 0
 
 
+class Known:
+    """What became of mutants, by their source and the tests that they met."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.outcomes: dict[str, bool] = json.loads(path.read_text()) if path is not None and path.exists() else {}
+
+    def noticed(self, file: str, source: str) -> bool:
+        """As `noticed`, computed once."""
+        digest = hashlib.sha256(f"{file}\0{source}".encode())
+        for place in (ROOT / "tests" / test for test in TARGETS[file]):
+            for test in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+                digest.update(test.read_bytes())
+        key = digest.hexdigest()[:20]
+        if key not in self.outcomes:
+            self.outcomes[key] = noticed(file, source)
+            if self.path is not None:
+                self.path.write_text(json.dumps(self.outcomes))
+        return self.outcomes[key]
+
+
 def _test(file: str) -> int:
     import pytest
 
@@ -178,17 +201,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--each", type=int, default=12, help="mutants of a file")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--known", type=Path, help="where to keep what became of each")
     parser.add_argument("files", nargs="*", help="only these, as in verdict/policy.py")
     given = parser.parse_args()
     torch.set_num_threads(1)
+    known = Known(given.known)
     files, survivors, killed, start = given.files or list(TARGETS), [], {}, time.monotonic()
     for file in files:
         source = (ROOT / "src/leakmeter" / file).read_text()
-        if noticed(file, source):
+        if known.noticed(file, source):
             raise SystemExit(f"the tests of {file} fail without a fault")
         found = list(mutants(source))
         drawn = random.Random(f"{given.seed} {file}").sample(found, min(given.each, len(found)))
-        alive = [(line, was) for line, was, changed in drawn if not noticed(file, changed)]
+        alive = [(line, was) for line, was, changed in drawn if not known.noticed(file, changed)]
         killed[file] = f"{len(drawn) - len(alive)} of {len(drawn)}"
         survivors += [{"file": file, "line": line, "was": was} for line, was in sorted(alive)]
         told = ", ".join(f"{line}: {was}" for line, was in alive)

@@ -85,3 +85,31 @@ def test_high_probability_accuracy_is_tighter_than_bernstein():
     log = np.log(1 / rho)
     bernstein = m / total - alpha - np.sqrt(2 * alpha * (1 - alpha) * log / total) - log / (3 * total)
     assert bernstein < high_probability_accuracy(m, total, alpha, rho=rho) < m / total
+
+
+@pytest.mark.parametrize(("certified", "total"), [(-1, 10), (11, 10), (0, 0)])
+def test_high_probability_accuracy_refuses_what_is_no_count(certified, total):
+    with pytest.raises(UsageError, match=f"got {certified} of {total}"):
+        high_probability_accuracy(certified, total, 0.001)
+
+
+def test_high_probability_accuracy_at_the_ends_of_its_range():
+    assert high_probability_accuracy(1, 1, 1e-9) == 1
+    assert high_probability_accuracy(0, 1, 0.5) == 0
+    assert high_probability_accuracy(10, 10, 1e-9) == 1
+    assert high_probability_accuracy(90, 100, 0.01) == high_probability_accuracy(90, 100, 0.01, rho=0.001)
+    assert high_probability_accuracy(90, 100, 0.01, rho=0.5) == 0.89  # one of a hundred is wrong as often as not
+
+
+def test_both_runners_up_against_the_definition():
+    counts = np.array([[70, 20, 10], [5, 90, 5], [34, 33, 33]])
+    for top in (np.array([0, 1, 0]), np.array([1, 1, 2])):
+        votes = counts[np.arange(3), top]
+        p1, p2 = top_two(counts, top, 0.05, "rest")
+        np.testing.assert_allclose(p1, [proportion_confint(k, 100, 0.1, method="beta")[0] for k in votes])
+        np.testing.assert_allclose(p2, 1 - p1)
+        p1, p2 = top_two(counts, top, 0.05, "classes")
+        ends = np.array([[proportion_confint(k, 100, 0.1 / 3, method="beta") for k in row] for row in counts])
+        np.testing.assert_allclose(p1, ends[np.arange(3), top, 0])
+        others = [max(ends[i, j, 1] for j in range(3) if j != top[i]) for i in range(3)]
+        np.testing.assert_allclose(p2, np.minimum(others, 1 - p1))

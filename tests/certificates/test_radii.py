@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from mpmath import mp, mpf
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from leakmeter.certificates import (
     linf_radius,
@@ -17,6 +17,7 @@ from leakmeter.certificates import (
     renyi_radius,
     tight_radius,
 )
+from leakmeter.certificates.tight import _unit
 from leakmeter.errors import UsageError
 
 BOUNDS = (tight_radius, renyi_radius, pixeldp_radius, pixeldp_analytic_radius)
@@ -109,6 +110,19 @@ def test_matches_fifty_digits_from_below(bound, exact, p1, p2):
     truth = exact(p1, p2)
     error = (mpf(bound(p1, p2, 1.0)) - truth) / truth
     assert -1e-9 < error <= 0
+
+
+@pytest.mark.parametrize("p2", [0.499, 0.2, 0.03, 1e-3, 1e-6, 1e-12])
+def test_the_tight_formula_loses_no_digits_where_the_two_nearly_agree(p2):
+    """On both sides of the switch to the series, which is at a half-width of 0.01, less far out."""
+    middle = abs(float(tight(p2, 0.5) * 2))
+    for half in (1e-9, 1e-6, 1e-4, 1e-3, 4e-3, 9.9e-3, 1.1e-2, 3e-2, 9.9e-3 / max(1, middle), 1.1e-2 / max(1, middle)):
+        p1 = float(ndtr(ndtri(p2) + 2 * half))
+        if p1 + p2 > 1 or p1 <= p2:
+            continue
+        truth = tight(p1, p2)
+        found = mpf(float(_unit(np.array([p1]), np.array([p2]))[0]))
+        assert abs(found / truth - 1) < 1e-12
 
 
 @pytest.mark.parametrize(("p1", "p2"), [(0.6, 0.4), (0.9, 0.1), (0.6, 0.0444), (0.99, 0.01), (0.3, 0.2)])

@@ -84,3 +84,18 @@ def test_fewest_votes_is_where_all_agreeing_first_suffices(p):
     n = samples_to_reach(p, 0.001)
     assert lower_bound(np.array([n]), np.array([n]), 0.001)[0] >= p - 1e-12
     assert lower_bound(np.array([n - 1]), np.array([n - 1]), 0.001)[0] < p
+
+
+@pytest.mark.parametrize("p", [0.05, 0.3, 0.5, 0.77, 0.97])
+@pytest.mark.parametrize("alpha", [0.5, 0.05, 0.001])
+def test_bounds_and_fewest_votes_by_trying_them_all(p, alpha):
+    ruin = np.log(1 / alpha) + 1e-9
+    enough = [t for t in range(1, 400) if float(log_wealth(np.array(t), np.array(t), p)) >= ruin]
+    assert samples_to_reach(p, alpha) == enough[0]
+    k, t = np.array([0, 0, 1, 3, 9, 60]), np.array([0, 1, 1, 4, 10, 80])
+    bounds = lower_bound(k, t, alpha)
+    grid = np.linspace(1e-6, 1, 4001)[:-1]
+    for hits, votes, bound in zip(k, t, bounds, strict=True):
+        out = log_wealth(np.array(hits), np.array(votes), grid) >= ruin
+        below = out & (grid <= hits / max(votes, 1))
+        assert bound == pytest.approx(grid[below].max() if below.any() else 0, abs=3e-4)

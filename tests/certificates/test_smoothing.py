@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from itertools import pairwise
 
 import pytest
 import torch
-from scipy.special import ndtr
-from scipy.stats import binom
+from scipy.special import ndtr, ndtri
+from scipy.stats import binom, binomtest
 from torch import nn
 
 import leakmeter as lm
 from leakmeter.certificates import predict
-from leakmeter.certificates.smoothing import BOUNDS, probability_for
+from leakmeter.certificates.confidence import samples_needed
+from leakmeter.certificates.sampling import Sampling, collect
+from leakmeter.certificates.sequential import samples_to_reach
+from leakmeter.certificates.smoothing import BOUNDS, Asked, Certificate, probability_for
 from leakmeter.errors import UsageError, VictimError
 
 
@@ -230,3 +234,105 @@ def test_the_class_is_chosen_without_a_look_at_the_votes_that_certify_it():
     assert wrong <= binom.ppf(0.9999, len(x), alpha)
     chosen = certificate.selection.argmax(1)[certificate.labels >= 0]
     assert torch.equal(chosen, certificate.labels[certificate.labels >= 0])
+
+
+def test_what_is_not_said_is_what_is_promised(model):
+    """The defaults are part of the statement: alpha is the probability that a reader will quote."""
+    x = inputs(3)
+    short, full = (
+        lm.certify(model, x, sigma=0.5, **said)
+        for said in ({}, {"n": 1000, "alpha": 0.001, "bound": "tight", "n0": 100, "runner_up": "rest", "seed": 0})
+    )
+    assert torch.equal(short.counts, full.counts)
+    assert torch.equal(short.selection, full.selection)
+    assert torch.equal(short.radii, full.radii)
+    assert (short.alpha, short.bound, short.runner_up, short.target_radius) == (0.001, "tight", "rest", None)
+    said = predict(model, x, sigma=0.5, n=100, alpha=0.001, seed=0)
+    assert torch.equal(predict(model, x, sigma=0.5), said)
+    y = short.labels
+    assert short.sure_accuracy(y, 0.0) == short.sure_accuracy(y, 0.0, rho=0.001)
+    for function in (lm.certify, Asked, predict):
+        words = inspect.signature(function).parameters
+        assert (words["batch"].default, words["seed"].default, words["alpha"].default) == (250, 0, 0.001)
+    assert inspect.signature(Certificate.sure_accuracy).parameters["rho"].default == 0.001
+    assert all(
+        inspect.signature(lm.certify).parameters[name].default == word.default
+        for name, word in inspect.signature(Asked).parameters.items()
+    )
+    assert inspect.signature(predict).parameters["n"].default == 100
+
+
+def test_recompute_keeps_what_it_is_not_told(model):
+    options = {"alpha": 0.01, "bound": "renyi", "runner_up": "classes"}
+    made = lm.certify(model, inputs(20), sigma=0.5, n=200, **options)
+    again = made.recompute()
+    assert torch.equal(made.radii, again.radii)
+    assert {name: getattr(again, name) for name in options} == options
+    stopped = lm.certify(model, inputs(20), sigma=0.5, n=2000, target_radius=0.1)
+    assert torch.equal(stopped.recompute().radii, stopped.radii)
+    assert stopped.recompute().target_radius == 0.1
+
+
+def test_a_radius_is_reached_where_it_is_just_reached(model):
+    certificate = lm.certify(model, inputs(50), sigma=0.5, n=200)
+    radius = float(certificate.radii.median())
+    assert radius > 0
+    y = certificate.labels.clamp_min(0)
+    assert certificate.accuracy(y, radius) == float((certificate.radii >= radius).double().mean())
+    assert certificate.accuracy(y, radius) > certificate.accuracy(y, radius * (1 + 1e-9))
+    assert certificate.average_radius(1 - y) == 0
+
+
+@pytest.mark.parametrize("p", [0.5, 0.62, 0.7])
+def test_predict_is_a_two_sided_binomial_test_of_the_two_foremost(p):
+    """Against scipy's own test, also where alpha is exactly what the votes give."""
+    line = float(ndtri(p))
+
+    def three(batch: torch.Tensor) -> torch.Tensor:
+        z = batch[:, 0]
+        return nn.functional.one_hot(torch.where(z < line, 0, torch.where(z < line + 1.5, 1, 2)).long(), 3).float()
+
+    x, n = torch.zeros(40, 1), 60
+    votes = collect(three, x, Sampling(1.0, n, seed=5, batch=250)).counts
+    top = votes.topk(2, dim=1)
+    values = [
+        binomtest(int(first), int(both)).pvalue for first, both in zip(top.values[:, 0], top.values.sum(1), strict=True)
+    ]
+    for alpha in (0.05, sorted(values)[20] * (1 + 1e-12), sorted(values)[20] * (1 - 1e-9)):
+        found = predict(three, x, sigma=1.0, n=n, alpha=alpha, seed=5)
+        expected = [int(c) if v <= alpha else -1 for c, v in zip(top.indices[:, 0], values, strict=True)]
+        assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("bound", ["tight", "renyi", "pixeldp"])
+def test_a_target_is_possible_up_to_the_largest_radius_there_is(bound):
+    high = 1 - 2.0**-53
+    best = BOUNDS[bound](high, 1 - high, 0.5)
+    p = probability_for(best, 0.5, bound)
+    assert BOUNDS[bound](p, 1 - p, 0.5) >= best
+    for radius in (best * (1 + 1e-6), 0.0, -1.0):
+        with pytest.raises(UsageError, match="expected a target radius above 0 and at most"):
+            probability_for(radius, 0.5, bound)
+    for radius in (1e-6, 0.2 * best):
+        p = probability_for(radius, 0.5, bound)
+        assert BOUNDS[bound](p, 1 - p, 0.5) >= radius > BOUNDS[bound](p - 1e-12, 1 - p + 1e-12, 0.5)
+
+
+def test_the_fewest_votes_that_can_do_are_enough_and_one_less_is_refused(model):
+    x = inputs(2)
+    needed = samples_needed(0.001)
+    assert lm.certify(model, x, sigma=0.5, n=needed, n0=1).selection.sum(1).tolist() == [1, 1]
+    with pytest.raises(UsageError, match=f"expected n >= {needed}"):
+        lm.certify(model, x, sigma=0.5, n=needed - 1)
+    assert predict(model, x, sigma=0.5, n=samples_needed(0.0005), alpha=0.001).shape == (2,)
+    to_reach = samples_to_reach(probability_for(0.4, 0.5, "tight") * (1 + 1e-12), 0.001)
+    far = 10 * inputs(1)
+    assert lm.certify(model, far, sigma=0.5, n=to_reach, target_radius=0.4).radii[0] >= 0.4
+    with pytest.raises(UsageError, match=f"expected n >= {to_reach} to certify the radius 0.4"):
+        lm.certify(model, far, sigma=0.5, n=to_reach - 1, target_radius=0.4)
+
+
+def test_the_alpha_of_a_certificate_lies_between_0_and_1(model):
+    for alpha in (0.0, 1.0, -0.1):
+        with pytest.raises(UsageError, match="alpha between 0 and 1"):
+            lm.certify(model, inputs(2), sigma=0.5, n=200, alpha=alpha)

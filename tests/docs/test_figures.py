@@ -1,87 +1,26 @@
-"""Figures in README and docs are those of the JSON files named beside them: a text that drifts fails here."""
+"""Figures in README and docs are those of the JSON files named beside them: a text that drifts fails here.
+
+Every figure of a page under `HELD` has its place in a text of `FIGURES`, which says where it comes from, or stands
+among those that were not measured, in a comment of its section: `<!-- given: 0.2, 1,000 -->`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from math import log10
 from pathlib import Path
-from statistics import fmean
-from typing import Any
 
 import pytest
+from tests.docs.pages import PAGES
+from tests.docs.pages.datafree import PROCEDURAL
+from tests.docs.readers import Figure, Read, copied, digits, learned, paper_failed, pgd, trained, transfer
+from tests.docs.sources import unvouched
 
-from leakmeter.certificates import clopper_pearson, tight_radius
+from leakmeter.certificates import clopper_pearson, pixeldp_analytic_radius, pixeldp_radius, renyi_radius, tight_radius
+from leakmeter.evaluation.bounded import mean_bounds
 
 ROOT = Path(__file__).parents[2]
-Read = Callable[[dict[str, Any]], tuple[Any, ...]]
-
-
-def copied(dataset: str, arm: str, queries: int) -> Read:
-    """Share of the victim's accuracy, and fidelity: means over the seeds of `procedural`."""
-
-    def read(found: dict[str, Any]) -> tuple[Any, ...]:
-        (rows,) = (each["rows"] for each in found["summary"] if (each["dataset"], each["arm"]) == (dataset, arm))
-        (row,) = (row for row in rows if row["queries"] == queries)
-        return row["accuracy_over_victim"]["mean"], row["fidelity"]["mean"]
-
-    return read
-
-
-def transfer(row: str) -> Read:
-    """The copy's rate and those of its controls, in per cent."""
-
-    def read(found: dict[str, Any]) -> tuple[Any, ...]:
-        (line,) = (line for line in found["table"] if line["row"] == row)
-        return tuple(100 * line[key] for key in ("copy", "noise", "untrained", "white_box"))
-
-    return read
-
-
-def learned(arm: str) -> Read:
-    """Mean accuracy from 10 queries, in per cent."""
-
-    def read(found: dict[str, Any]) -> tuple[Any, ...]:
-        start = f"mnist milli-conv | {arm} | 10 |"
-        return (100 * fmean(cell["accuracy"] for key, cell in found["cells"].items() if key.startswith(start)),)
-
-    return read
-
-
-def pgd(found: dict[str, Any]) -> tuple[Any, ...]:
-    """How far below foolbox and ART our PGD ends at least and at most, and where APGD is as strong or stronger."""
-    cells = [cell for key, cell in found.items() if key.startswith("pgd")]
-    below = sorted(-cell["points above the best of foolbox and ART"] for cell in cells)
-    return below[0], below[-1], sum(cell["points above the best APGD"] >= 0 for cell in cells), len(cells)
-
-
-def digits(found: dict[str, Any]) -> tuple[Any, ...]:
-    """Queries a unit at 1,024 units, and how many digits every copy has there."""
-    a_unit = found["queries_per_unit"]
-
-    def exact_to(outputs: int) -> int:
-        start = f"secant, {outputs} outputs, h=1024"
-        errors = [c["certificate"]["relative_error"] for key, c in found["cells"].items() if key.startswith(start)]
-        return int(-log10(max(errors)))
-
-    return a_unit["ours, 1 output"]["1024"], a_unit["ours, 10 outputs"]["1024"], exact_to(1), exact_to(10)
-
-
-def paper_failed(found: dict[str, Any]) -> tuple[Any, ...]:
-    """The paper's algorithm: the last size at which it ended, and that it gave up at the next."""
-    assert "failure" in found["cells"]["paper, 1 outputs, h=1024, seed 0"]
-    return (found["queries_per_unit"]["paper"]["256"],)
-
-
-def trained(found: dict[str, Any]) -> tuple[Any, ...]:
-    """Queries a unit of networks trained on MNIST, seen with probabilities and gradients, at least and at most."""
-    rows = [row for row in found["trained"]["rows"] if row["view"] == "probs+gradient" and row["h"] == 128]
-    assert {row["fidelity"] for row in rows} == {1.0}
-    return min(row["queries"] for row in rows) / 128, max(row["queries"] for row in rows) / 128
-
-
-PROCEDURAL = "procedural/procedural.json"
-FIGURES: list[tuple[str, str, str, Read]] = [
+HELD = ("README.md", *(f"docs/{name}.md" for name in ("certificates", "datafree", "evasion", "intervals", "scaling")))
+FIGURES: list[Figure] = [
     (
         "README.md",
         "| {:.3f} (Gaussian noise: {:.2f}) |",
@@ -108,15 +47,30 @@ FIGURES: list[tuple[str, str, str, Read]] = [
         "codfe-table1/codfe-table1.json",
         transfer("mnist/probs/procedural/untargeted/pgd"),
     ),
-    ("README.md", "{:.1f} % accuracy", "milli-fig2/milli-fig2.json", learned("membership + gradient")),
-    ("README.md", "(without gradients: {:.1f} %)", "milli-fig2/milli-fig2.json", learned("membership")),
+    (
+        "README.md",
+        "{:.1f} % accuracy",
+        "milli-fig2/milli-fig2.json",
+        learned("mnist milli-conv", "membership + gradient", 10),
+    ),
+    (
+        "README.md",
+        "(without gradients: {:.1f} %)",
+        "milli-fig2/milli-fig2.json",
+        learned("mnist milli-conv", "membership", 10),
+    ),
     (
         "README.md",
         "{:.2f} queries a unit; {:.2f} with ten outputs, to {} digits and {}",
         "exact-queries/exact-queries.json",
         digits,
     ),
-    ("README.md", "paper's algorithm: {:.0f} at 256 units", "exact-queries/exact-queries.json", paper_failed),
+    (
+        "README.md",
+        "paper's algorithm: {:.0f} at 256 units, and at 1,024 it gives up after {:.0f})",
+        "exact-queries/exact-queries.json",
+        paper_failed,
+    ),
     ("README.md", "from {:.1f} to {:.1f} queries a unit", "bench/exact.json", trained),
     (
         "README.md",
@@ -126,9 +80,12 @@ FIGURES: list[tuple[str, str, str, Read]] = [
     ),
     (
         "README.md",
-        "none flips one (at 1.5 times the radius, {})",
+        "attacks by PGD on {} certified inputs, within 0.99 of the certified radius | none flips one (at 1.5 times the "
+        "radius, {})",
         "stn-soundness/stn-soundness.json",
-        lambda found: (found["cells"]["1.5 R/seed0"]["flipped"],),
+        lambda found: tuple(
+            found["cells"][key][of] for key, of in (("0.99 R/seed0", "attacked"), ("1.5 R/seed0", "flipped"))
+        ),
     ),
     (
         "README.md",
@@ -169,35 +126,59 @@ FIGURES: list[tuple[str, str, str, Read]] = [
         "defenses-digits/results.json",
         lambda found: (found["victim"]["test_size"],),
     ),
-    (
-        "docs/datafree.md",
-        "`procedural`, labels | **{:.3f}** from 5,000",
-        PROCEDURAL,
-        lambda found: copied("mnist", "procedural-labels", 5000)(found)[:1],
-    ),
-    (
-        "docs/datafree.md",
-        "`procedural` reaches {:.3f} (fidelity {:.3f}) from 50,000",
-        PROCEDURAL,
-        copied("cifar10", "procedural-probs", 50_000),
-    ),
+    *PAGES,
 ]
 
 
-@pytest.mark.parametrize(("page", "text", "source", "read"), FIGURES, ids=[each[1] for each in FIGURES])
+def filled(text: str, source: str, read: Read) -> str:
+    """The text with the figures of the file."""
+    return text.format(*read(json.loads((ROOT / "results" / source).read_text())))
+
+
+@pytest.mark.parametrize(("page", "text", "source", "read"), FIGURES, ids=[f"{each[0]} {each[1]}" for each in FIGURES])
 def test_a_figure_is_what_its_file_says(page: str, text: str, source: str, read: Read) -> None:
-    found = read(json.loads((ROOT / "results" / source).read_text()))
-    assert text.format(*found) in " ".join((ROOT / page).read_text().split())
+    assert filled(text, source, read) in " ".join((ROOT / page).read_text().split())
 
 
-def test_every_measured_row_of_the_readme_is_held_to_its_file() -> None:
-    table = (ROOT / "README.md").read_text().partition("## What it measures here")[2].partition("\n## ")[0]
-    rows = [row for row in table.splitlines() if "`results/" in row or row.endswith("| the same |")]
-    held = [text.partition("{")[0] or text.rpartition("}")[2] for page, text, _, _ in FIGURES if page == "README.md"]
-    loose = [row for row in rows if "see [" not in row and not any(part.strip() in row for part in held)]
-    assert loose == []
+@pytest.mark.parametrize("page", HELD)
+def test_no_figure_is_without_a_source(page: str) -> None:
+    texts = [filled(text, source, read) for place, text, source, read in FIGURES if place == page]
+    assert unvouched((ROOT / page).read_text(), texts + computed(page)) == []
 
 
-def test_the_bound_at_a_hundred_votes_that_agree() -> None:
-    lower = float(clopper_pearson(100, 100, 0.001)[0])
-    assert f"stops at {float(tight_radius(lower, 1 - lower, 1.0)):.2f}σ" in (ROOT / "docs/certificates.md").read_text()
+def test_a_figure_nobody_vouches_for_is_found() -> None:
+    first = "# A\n\n12 of 0.5 and 97 % are `0.25`, [b](c/0.1) in 2019; 0.75 too\n\n<!-- given: 0.5 -->\n"
+    page = first + "## B\n\n1,000 at 0.5\n"
+    assert [each.split()[-1] for each in unvouched(page, ["97 % are"])] == ["0.75", "1,000", "0.5"]
+
+
+def computed(page: str) -> list[str]:
+    """Texts of a page whose figures follow from a formula."""
+    if page == "docs/intervals.md":
+        three, ten = ([100 * bound for bound in mean_bounds([0.95] * seeds, 0.025)] for seeds in (3, 10))
+        first = f"three copies of 95 % leave a mean of {three[0]:.0f} % to {three[1]:.0f} % possible"
+        return [f"{first}, ten of them {ten[0]:.0f} % to {ten[1]:.0f} %"]
+    if page != "docs/certificates.md":
+        return []
+    bounds = (tight_radius, renyi_radius, pixeldp_radius, pixeldp_analytic_radius)
+    rows = [
+        f"| {p1}, {round(1 - p1, 2)} | " + " | ".join(f"{bound(p1, round(1 - p1, 2), 1.0):.3f}" for bound in bounds)
+        for p1 in (0.6, 0.9, 0.99)
+    ]
+    caps = {n: _cap(n) for n in (100, 1000, 10_000, 100_000)}
+    return [
+        *rows,
+        f"at most {caps[1000]:.2f}σ with n = 1,000, {caps[10_000]:.2f}σ with 10,000, {caps[100_000]:.2f}σ with 100,000",
+        f"the tight bound stops at {caps[100]:.2f}σ",
+    ]
+
+
+def _cap(n: int) -> float:
+    """The tight radius in units of sigma if all n votes agree, at alpha = 0.001."""
+    lower = float(clopper_pearson(n, n, 0.001)[0])
+    return tight_radius(lower, 1 - lower, 1.0)
+
+
+@pytest.mark.parametrize(("page", "text"), [(page, text) for page in HELD for text in computed(page)])
+def test_a_figure_is_what_its_formula_says(page: str, text: str) -> None:
+    assert text in " ".join((ROOT / page).read_text().split())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from leakmeter.errors import UsageError
-from leakmeter.evaluation.bounded import mean_bounds
+from leakmeter.evaluation.bounded import _below, mean_bounds
 
 RATES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
@@ -52,3 +52,13 @@ def test_more_is_never_bounded_lower(values: list[float], more: float) -> None:
 def test_what_is_no_rate_is_refused(values: list[float]) -> None:
     with pytest.raises(UsageError, match="between 0 and 1"):
         mean_bounds(values, 0.025)
+
+
+def test_a_point_that_lies_exactly_there_counts_as_not_below() -> None:
+    """The share of weights whose mean is below a value does not jump where that value is one of the points."""
+    for points in ([0.2, 0.5, 1.0], [0.5, 0.5, 0.7, 1.0], [0.0, 0.3, 0.3, 0.9, 1.0]):
+        for at in set(points) - {min(points), max(points)}:
+            near = [_below(points, at + step) for step in (-1e-9, 1e-9)]
+            assert _below(points, at) == pytest.approx(sum(near) / 2, abs=1e-6)
+    assert _below([0.2, 0.5, 1.0], 0.5) == pytest.approx(0.3 / 0.8)
+    assert mean_bounds([0.0, 1.0], 0.025) == pytest.approx((0.0126, 0.9874), abs=1e-4)

@@ -9,7 +9,7 @@ from statsmodels.stats.proportion import proportion_confint
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.bounded import mean_bounds
 from leakmeter.evaluation.intervals import attack_mean, certified_share, exact, median_interval
-from leakmeter.evaluation.tries import first_made, seeds_for_share, seeds_to_pass, share_of_tries
+from leakmeter.evaluation.tries import MOST_SEEDS, first_made, seeds_for_share, seeds_to_pass, share_of_tries
 
 
 def test_the_share_of_tries_is_clopper_and_pearson_where_no_copy_is_near_the_line() -> None:
@@ -117,3 +117,21 @@ def test_the_best_of_several_is_judged_more_strictly_than_one() -> None:
     assert first_made({20: [0.92]}, 1000, 0.9) == (1, 20)
     assert first_made({10: [0.88] * 3, 20: [0.92] * 3}, 1000, 0.9) == (1, None)
     assert first_made({10: [0.85] * 3, 20: [0.94] * 3}, 1000, 0.9) == (11, 20)
+
+
+def test_an_end_exactly_at_the_line_reaches_it() -> None:
+    one = exact(900, 1000)
+    assert first_made({10: [0.9]}, 1000, one.low) == (1, 10)
+    assert first_made({10: [0.9], 20: [0.99]}, 1000, one.high)[0] == 1
+    assert first_made({10: [0.9]}, 1000, one.high + 1e-9) == (11, None)
+    at_low, at_high = (share_of_tries([0.9], 1000, line) for line in (one.low, one.high))
+    assert (at_low.share.low, at_high.share.high) == (pytest.approx(0.025), 1.0)
+    assert (at_low.reached, at_high.reached) == (1, 0)
+    assert share_of_tries([0.9], 1000, 0.9).reached == 1
+
+
+def test_more_than_two_hundred_seeds_are_nobodys() -> None:
+    assert MOST_SEEDS == 200
+    last = attack_mean([0.5] * 200, 10**6).high
+    assert seeds_to_pass([0.5], 10**6, last + 1e-9) == 200
+    assert seeds_to_pass([0.5], 10**6, last - 1e-9) is None

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from leakmeter.errors import BudgetExhausted, Inconclusive, UsageError
-from leakmeter.oracle.ledger import ATTACK, EVALUATION, Entry, Ledger, Prices
+from leakmeter.oracle.ledger import ATTACK, EVALUATION, Entry, Ledger, Prices, recorded
 from leakmeter.oracle.oracle import Oracle
 
 SIZES = st.lists(st.integers(1, 30), min_size=1, max_size=4)
@@ -261,3 +261,116 @@ def test_a_full_disk_spends_nothing_and_the_ledger_goes_on_when_there_is_space(t
     ledger._db.execute("PRAGMA max_page_count = 1000000")
     ledger.reserve(ATTACK, [1])
     assert ledger.spent() == accepted + 1
+
+
+def test_nothing_costs_anything_unless_a_price_is_said() -> None:
+    assert Prices().cost(Entry(10, 4, 40, 0, 0)) == 0
+    assert Prices(query=0.5).cost(Entry(10, 4, 40, 0, 0)) == 5
+    assert Prices(explanation=2.0).cost(Entry(10, 4, 40, 0, 0)) == 8
+
+
+def test_what_a_dead_process_took_is_entered_once_and_as_never_heard(tmp_path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger = Ledger(path, budget=50)
+    ledger.reserve(ATTACK, [3, 4])
+    for rows, queries in ((7, 7), (5, 7), (8, 8), (20, 20), (20, 20)):
+        ledger.catch_up(ATTACK, rows)
+        assert ledger.entry(ATTACK) == Entry(queries, 0, 0, 0, queries - 7)
+        assert ledger.entry(EVALUATION) == Entry(0, 0, 0, 0, 0)
+    assert [rows for _, _, rows in ledger.asks()] == [3, 4, 1, 12]
+    ledger.close()
+    assert Ledger(path, budget=50).spent() == 20  # its seals and sums still fit
+
+
+def test_rows_are_taken_from_a_shared_limit_last_and_a_refusal_enters_nothing() -> None:
+    taken: list[tuple[str, int]] = []
+
+    def take(account: str, rows: int) -> None:
+        if sum(rows for _, rows in taken) + rows > 10:
+            raise BudgetExhausted(rows, 0)
+        taken.append((account, rows))
+
+    ledger = Ledger(budget=100, take=take)
+    ledger.reserve(ATTACK, [2, 3])
+    ledger.reserve(EVALUATION, [4])
+    with pytest.raises(BudgetExhausted):
+        ledger.reserve(ATTACK, [2])
+    with pytest.raises(BudgetExhausted):
+        ledger.reserve(ATTACK, [96])  # its own budget refuses before the shared one is asked
+    assert taken == [(ATTACK, 5), (EVALUATION, 4)]
+    assert (ledger.spent(ATTACK), ledger.spent(EVALUATION), len(ledger.asks())) == (5, 4, 3)
+
+
+def test_what_a_question_does_not_say_is_not_explained() -> None:
+    ledger = Ledger()
+    assert (ledger.last, ledger.remaining) == (0, None)
+    ids = ledger.reserve(ATTACK, [1, 1])
+    assert ledger.entry(ATTACK) == Entry(2, 0, 0, 0, 0)
+    assert ledger.last == ids[-1] == 2
+    assert Ledger(budget=0).remaining == 0
+
+
+def test_the_rows_of_a_file_are_read_whatever_its_budget(tmp_path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    assert recorded(path) == {}
+    path.touch()
+    assert recorded(path) == {}
+    for budget in (None, 0, 9):
+        place = tmp_path / f"{budget}.sqlite"
+        ledger = Ledger(place, budget=budget)
+        if budget != 0:
+            ledger.reserve(ATTACK, [4, 5])
+        ledger.reserve(EVALUATION, [3])
+        ledger.close()
+        assert recorded(place) == {ATTACK: 0 if budget == 0 else 9, EVALUATION: 3}
+    path.write_bytes(b"no database " * 100)
+    with pytest.raises(Inconclusive, match="is damaged"):
+        recorded(path)
+
+
+SECOND = """
+CREATE TABLE accounts (
+    name TEXT PRIMARY KEY, budget INTEGER, queries INTEGER NOT NULL DEFAULT 0, explanations INTEGER NOT NULL DEFAULT 0,
+    work INTEGER NOT NULL DEFAULT 0, cached INTEGER NOT NULL DEFAULT 0, seal TEXT);
+CREATE TABLE asks (
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL, queries INTEGER NOT NULL, at REAL NOT NULL,
+    unconfirmed INTEGER NOT NULL DEFAULT 0);
+INSERT INTO accounts VALUES
+    ('attack', 20, 7, 4, 8, 2, '1edb5d3a0ceaad90'), ('evaluation', NULL, 0, 0, 0, 0, '5e27bbd13ec12966');
+INSERT INTO asks VALUES (1, 'attack', 7, 0.0, 1);
+PRAGMA user_version = 2;
+"""
+
+
+def second_version(path: Path, script: str = SECOND) -> None:
+    with sqlite3.connect(path) as db:
+        db.executescript(script)
+    db.close()
+
+
+def test_a_ledger_of_version_two_is_read_for_ever(tmp_path) -> None:
+    """Run folders outlive the code that wrote them: the file as it was, seals and all."""
+    second_version(tmp_path / "l")
+    ledger = Ledger(tmp_path / "l", budget=20)
+    assert ledger.entry(ATTACK) == Entry(7, 4, 8, 2, 7)
+    assert ledger.remaining == 13
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("UPDATE accounts SET budget = 2000 WHERE name = 'attack';", "seals do not fit"),
+        ("UPDATE accounts SET cached = 3 WHERE name = 'attack';", "seals do not fit"),
+        ("UPDATE accounts SET work = 1 WHERE name = 'evaluation';", "seals do not fit"),
+        ("UPDATE asks SET queries = 6;", "not the sums"),
+        ("DELETE FROM asks;", "not the sums"),
+        ("DELETE FROM accounts WHERE name = 'evaluation';", "lost an account"),
+        ("DROP TABLE asks; DROP TABLE accounts; PRAGMA user_version = 0;", "lost its tables"),
+        ("PRAGMA user_version = 1;", "expected a ledger of version 2, got version 1"),
+        ("PRAGMA user_version = 3;", "expected a ledger of version 2, got version 3"),
+    ],
+)
+def test_any_number_that_was_changed_is_noticed(tmp_path, change: str, told: str) -> None:
+    second_version(tmp_path / "l", SECOND + change)
+    with pytest.raises(Inconclusive, match=told):
+        Ledger(tmp_path / "l", budget=20)

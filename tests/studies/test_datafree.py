@@ -8,11 +8,12 @@ import pytest
 
 from leakmeter.studies import STUDIES
 from leakmeter.studies.codfe.table3 import settled
-from leakmeter.studies.copies import at, over_seeds
+from leakmeter.studies.copies import at, median_over_seeds, over_seeds, share_over_seeds
 from leakmeter.studies.options import StudyOptions
 
 DATA = os.environ.get("LEAKMETER_DATA")
 NAMES = [
+    "few-answers",
     "procedural",
     "procedural-generator",
     "dfme-table4",
@@ -36,10 +37,21 @@ def test_a_curve_is_read_at_or_before_a_number_of_queries() -> None:
 
 
 def test_means_over_seeds_carry_their_values_and_interval() -> None:
-    facts = over_seeds([0.9, 0.92, 0.94])
+    facts = over_seeds([0.9, 0.92, 0.94], 1000)
     assert facts["mean"] == pytest.approx(0.92)
     assert facts["interval"]["low"] < 0.9 < 0.94 < facts["interval"]["high"]
     assert facts["interval"]["n"] == 3
+    assert facts["interval"]["low"] < 0.4  # three seeds that agree do not exclude one in five that fails
+    scores = [
+        {"accuracy": 0.9, "victim_accuracy": 0.8, "n": 1000},
+        {"accuracy": 0.8, "victim_accuracy": 0.9, "n": 1000},
+    ]
+    share = share_over_seeds(scores)
+    assert share["values"] == pytest.approx([1.125, 8 / 9])
+    assert 1.125 < share["interval"]["high"] <= 1.25
+    gain = median_over_seeds([-3.0, 1.0, 2.0])
+    assert (gain["median"], gain["interval"]["low"], gain["interval"]["high"]) == (1.0, -3.0, 2.0)
+    assert gain["interval"]["confidence"] == 0.75
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from leakmeter.evaluation.by_class import ByClass
 from leakmeter.evaluation.intervals import exact
 from leakmeter.evaluation.score import Score
 from leakmeter.evaluation.transfer import FlipRate, Transfer
@@ -223,3 +224,82 @@ def test_the_more_copies_are_looked_at_the_surer_one_must_be() -> None:
     assert judge(limit, [cell({1000: 0.92})]).rulings[0].outcome == "exceeded"
     many = [cell({1000: 0.92}), *(cell({1000: 0.3}, seed) for seed in range(1, 30))]
     assert judge(limit, many).rulings[0].outcome == "undecided"
+
+
+def test_the_figures_of_an_arm_are_those_of_the_final_copies() -> None:
+    """Accuracy and classes of the last point of each seed, not of the curve."""
+
+    def beside(balanced: float, unnamed: int) -> ByClass:
+        facts = {"worst": balanced / 2, "worst_class": 0, "worst_n": 9, "constant": 0.3, "majority": 0.2}
+        return ByClass(balanced=balanced, unnamed=unnamed, **facts)
+
+    def seeded(seed: int, balanced: float, unnamed: int) -> CellResult:
+        made = cell({10: 0.1, 100: 0.5 + seed / 10}, seed)
+        first, last = made.curve
+        assert first.score is not None
+        assert last.score is not None
+        first = first.model_copy(update={"score": first.score.model_copy(update={"by_class": beside(0.0, 9)})})
+        last = last.model_copy(update={"score": last.score.model_copy(update={"by_class": beside(balanced, unnamed)})})
+        return made.model_copy(update={"curve": [first, last]})
+
+    (arm,) = make_arms([seeded(0, 0.4, 2), seeded(1, 0.6, 1)])
+    assert arm.accuracy == pytest.approx(0.55)
+    assert (arm.balanced, arm.worst, arm.unnamed) == (pytest.approx(0.5), pytest.approx(0.25), 1)
+    assert (arm.constant, arm.majority) == (0.3, 0.2)
+    assert [point[0] for point in arm.curve] == [10, 100]
+    assert arm.curve[1][1] == pytest.approx(0.55)
+
+
+def test_an_arm_begins_where_every_seed_has_a_copy_and_costs_where_the_first_has() -> None:
+    (arm,) = make_arms([cell({100: 0.95}, 0), cell({10: 0.99, 100: 0.97}, 1)])
+    assert [point[0] for point in arm.curve] == [100]
+    assert arm.costs[1].made == 10
+    nothing = cell({100: 0.95}).model_copy(update={"curve": [CurvePoint(queries=5, score=None)]})
+    assert make_arms([nothing]) == []
+
+
+@pytest.mark.parametrize(
+    ("rates", "told"),
+    [
+        (
+            (0.6, 0.7),
+            "surrogate under probs reaches 65.0% on average over 2 seeds, which cannot exclude up to ",
+        ),
+        ((0.7,), "surrogate under probs reaches 70.0% on average over 1 seed, which cannot exclude up to "),
+        ((0.84, 0.2), "surrogate under probs reaches 84.0% in its best try (81.6% to 86.2% on all inputs): 1,000 test"),
+    ],
+)
+def test_what_stays_open_is_told_with_its_figures(rates: tuple[float, ...], told: str) -> None:
+    limit = plan(max_fidelity={"queries": 1000, "value": 0.85})
+    ruling = judge(limit, [cell({1000: rate}, seed) for seed, rate in enumerate(rates)]).rulings[0]
+    assert ruling.outcome == "undecided"
+    assert ruling.message.startswith(told)
+
+
+def test_a_pass_is_told_with_its_figures_and_a_share_with_the_seeds_it_takes() -> None:
+    limit = plan(max_fidelity={"queries": 1000, "value": 0.95, "share": 0.5})
+    cells = [cell({1000: rate}, seed, defense="top:3") for seed, rate in enumerate((0.3, 0.4, 0.3, 0.3, 0.3, 0.3))]
+    passed, short = (judge(limit, some).rulings[0] for some in (cells, cells[:5]))
+    assert passed.message.startswith(
+        "the strongest, surrogate under probs behind top:3, reaches 40.0% in its best try and at most "
+    )
+    assert passed.message.endswith("below 95.0%; 0 of 6 tries reach 95.0% (0% to 46% of all would)")
+    assert short.message.endswith("more than the 50% allowed; 6 seeds, all of them short of the line, would settle it")
+
+
+def test_a_line_below_what_a_constant_gets_is_no_line() -> None:
+    def rare(balanced: float) -> CellResult:
+        made = cell({1000: 0.99})
+        facts = {"worst": 0.0, "worst_class": 1, "worst_n": 9, "unnamed": 1, "constant": 0.97}
+        last = made.curve[0].score
+        assert last is not None
+        last = last.model_copy(update={"by_class": ByClass(balanced=balanced, **facts)})
+        return made.model_copy(update={"curve": [CurvePoint(queries=1000, score=last)]})
+
+    def outcome(balanced: float, value: float) -> str:
+        return judge(plan(max_fidelity={"queries": 1000, "value": value}), [rare(balanced)]).rulings[0].outcome
+
+    assert outcome(0.5, 0.95) == "undecided"
+    assert outcome(0.5, 0.97) == "undecided"  # a constant reaches a line it is exactly at
+    assert outcome(0.95, 0.95) == "exceeded"  # with every class counted once it is a copy all the same
+    assert outcome(0.5, 0.975) == "exceeded"

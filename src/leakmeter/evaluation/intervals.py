@@ -2,15 +2,14 @@
 
 Which is for what: `exact` for one copy on the population its test inputs were drawn from; `attack_mean` for what an
 attack reaches on average, over seeds and inputs; `share_of_tries` (tries.py) for how often it reaches a line;
-`median_interval` for a ratio over pairs of runs; `mean_interval` for studies whose values are no rates and may be
-taken as normal.
+`median_interval` for a ratio over pairs of runs, or whatever else has no bounds. None assumes that seeds are normal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import hypot, sqrt
-from statistics import fmean, stdev
+from math import hypot
+from statistics import fmean
 
 from pydantic import BaseModel, ConfigDict
 
@@ -98,22 +97,6 @@ def median_interval(lows: Sequence[float], highs: Sequence[float], confidence: f
         method="ranks, for the median",
         confidence=1 - 2 * float(binom.cdf(rank - 1, n, 0.5)),
     )
-
-
-def mean_interval(values: list[float], confidence: float = CONFIDENCE) -> Interval:
-    """Student's t interval for the mean of normal values; a single one gives no interval, only itself.
-
-    Not for rates over seeds that may fail outright: see `attack_mean`.
-    """
-    if not values:
-        raise UsageError("expected at least one value to average, got none")
-    mean, n = fmean(values), len(values)
-    if n == 1:
-        return Interval(low=mean, high=mean, n=1, method="single seed", confidence=confidence)
-    from scipy.stats import t
-
-    half = float(t.ppf((1 + confidence) / 2, n - 1)) * stdev(values) / sqrt(n)
-    return Interval(low=mean - half, high=mean + half, n=n, method="student-t over seeds", confidence=confidence)
 
 
 def _check(k: float, n: int) -> None:

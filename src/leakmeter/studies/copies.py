@@ -6,14 +6,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from torch import nn
 
 from leakmeter.data.catalogue import load
 from leakmeter.data.places import cache
-from leakmeter.evaluation.intervals import mean_interval
+from leakmeter.evaluation.intervals import attack_mean, median_interval
 from leakmeter.extraction.base import extract
 from leakmeter.extraction.findings import Findings
 from leakmeter.files import write_atomic
@@ -100,9 +100,22 @@ def collapsed(cell: dict[str, Any]) -> bool:
     return Findings(class_entropy=cell["notes"]["answers"][-1]["class_entropy"]).collapsed
 
 
-def over_seeds(values: list[float]) -> dict[str, Any]:
-    """Mean, interval and the values behind them."""
-    return {"mean": fmean(values), "interval": mean_interval(values).model_dump(), "values": values}
+def over_seeds(rates: list[float], inputs: int, most: float = 1.0) -> dict[str, Any]:
+    """Mean over seeds of what lies between 0 and `most`, measured on so many inputs; its interval; the values."""
+    found = attack_mean([min(rate / most, 1.0) for rate in rates], inputs)
+    interval = found.model_copy(update={"low": most * found.low, "high": most * found.high})
+    return {"mean": fmean(rates), "interval": interval.model_dump(), "values": rates}
+
+
+def share_over_seeds(scores: list[dict[str, Any]]) -> dict[str, Any]:
+    """The same of accuracy as a share of the victim's, which may pass 1 where a victim errs."""
+    most = 1 / min(score["victim_accuracy"] for score in scores)
+    return over_seeds([score["accuracy"] / score["victim_accuracy"] for score in scores], scores[0]["n"], most)
+
+
+def median_over_seeds(values: list[float]) -> dict[str, Any]:
+    """Of what has no bounds: the median over seeds, its interval by ranks with the confidence it has, the values."""
+    return {"median": median(values), "interval": median_interval(values, values).model_dump(), "values": values}
 
 
 def described(score: Any) -> dict[str, Any]:

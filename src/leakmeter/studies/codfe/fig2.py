@@ -72,7 +72,7 @@ def _final(name: str, cells: list[dict[str, Any]]) -> dict[str, Any]:
         "view": view,
         "arm": arm,
         "queries": last[0]["queries"],
-        "accuracy": over_seeds([point["accuracy"] for point in last]),
+        "accuracy": over_seeds([point["accuracy"] for point in last], last[0]["n"]),
         "collapsed": [collapsed(cell) for cell in cells],
     }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from leakmeter.studies.codfe.fig2 import filled
-from leakmeter.studies.copies import at, collapsed, over_seeds
+from leakmeter.studies.copies import at, collapsed, median_over_seeds, over_seeds
 from leakmeter.studies.options import StudyOptions
 
 PAPER = {
@@ -31,13 +31,13 @@ def main(settings: StudyOptions) -> dict[str, Any]:
 def _row(name: str, cells: list[dict[str, Any]]) -> dict[str, Any]:
     dataset, view, arm = name.split("/")
     queries = [settled(cell["notes"]["answers"]) for cell in cells]
-    accuracy = [at(cell, count)["accuracy"] for cell, count in zip(cells, queries, strict=True)]
+    there = [at(cell, count) for cell, count in zip(cells, queries, strict=True)]
     return {
         "dataset": dataset,
         "view": view,
         "arm": arm,
-        "queries": over_seeds([float(count) for count in queries]),
-        "accuracy_there": over_seeds(accuracy),
+        "queries": median_over_seeds([float(count) for count in queries]),
+        "accuracy_there": over_seeds([point["accuracy"] for point in there], there[0]["n"]),
         "collapsed": [collapsed(cell) for cell in cells],
         "paper": PAPER[dataset].get(f"{arm}/{view}"),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-from leakmeter.studies.copies import over_seeds, steal
+from leakmeter.studies.copies import share_over_seeds, steal
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.record import Record
 
@@ -84,12 +84,12 @@ def _cell(
 
 def _row(record: Record, dataset: str, pool: Pool) -> dict[str, Any]:
     """Every setting over the seeds, and the highest mean: what the paper's table shows, chosen on test data."""
-    settings: dict[str, list[float]] = {}
+    settings: dict[str, list[dict[str, Any]]] = {}
     for key, cell in record.content["cells"].items():
         victim, name, *setting, _ = key.split("/")
         if (victim, name) == (dataset, pool.name):
-            settings.setdefault("/".join(setting), []).append(cell["curve"][-1]["accuracy_over_victim"])
-    shares = {setting: over_seeds(values) for setting, values in settings.items()}
+            settings.setdefault("/".join(setting), []).append(cell["curve"][-1])
+    shares = {setting: share_over_seeds(scores) for setting, scores in settings.items()}
     paper = None if pool.paper is None else pool.paper / VICTIMS_OF_THE_PAPER[dataset]
     best = max(share["mean"] for share in shares.values())
     return {"victim": dataset, "pool": pool.name, "settings": shares, "highest": best, "paper": paper}

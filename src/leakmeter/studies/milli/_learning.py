@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -116,7 +117,7 @@ class Study:
     def _cell(self, panel: Panel, arm: str, n: int, seed: int) -> dict[str, Any]:
         self.settings.progress.say(_key(panel, arm, n, seed))
         split = self._split(panel.data)
-        victim = paper_victim(self.settings, panel.data, panel.victim, split)
+        victim = paper_victim(self.settings, panel.data, panel.victim, split, seed)
         oracle = Oracle(victim, VIEWS[arm], n, seed=seed)
         rows = torch.randperm(len(split.attacker), generator=stream(seed, "queries"))[:n]
         made = extract(
@@ -147,14 +148,15 @@ class Study:
     def _measured(self, panel: Panel) -> Measured:
         cells = self.record.content["cells"]
         arms: dict[str, dict[int, list[float]]] = {arm: {} for arm in VIEWS}
-        victim = float("nan")
+        victims, inputs = [float("nan")], 0
         for arm, points in arms.items():
             for n in QUERIES:
                 keys = [_key(panel, arm, n, seed) for seed in self.settings.numbers]
                 if all(key in cells for key in keys):
                     points[n] = [cells[key]["accuracy"] for key in keys]
-                    victim = cells[keys[0]]["victim_accuracy"]
-        return Measured(victim, arms)
+                    victims = [cells[key]["victim_accuracy"] for key in keys]
+                    inputs = cells[keys[0]]["n"]
+        return Measured(fmean(victims), arms, inputs)
 
     def _split(self, data: str) -> Split:
         if data not in self._splits:

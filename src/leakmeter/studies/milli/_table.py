@@ -12,7 +12,7 @@ from typing import Any
 from leakmeter.errors import Inconclusive
 from leakmeter.evaluation.cheaper import cheaper, queries_to
 from leakmeter.evaluation.crossing import Curve
-from leakmeter.evaluation.intervals import mean_interval
+from leakmeter.evaluation.intervals import attack_mean, median_interval
 
 MEMBERSHIP, GRADIENTS, SMOOTHGRAD = "membership", "membership + gradient", "membership + SmoothGrad"
 SMOOTHGRAD_1000 = "membership + SmoothGrad at 1000 σ_D"
@@ -24,7 +24,10 @@ class Measured:
     """The accuracy of every cell of one panel: arm to queries to one value a seed."""
 
     victim: float
+    """The mean of the victims' own: every seed has its own."""
     arms: dict[str, dict[int, list[float]]]
+    inputs: int = 10_000
+    """On how many test inputs."""
 
     @property
     def any(self) -> bool:
@@ -54,7 +57,7 @@ def accuracy_at(arm: str, queries: int) -> Measure:
         values = measured.arms.get(arm, {}).get(queries)
         if not values:
             return "not run"
-        ends = mean_interval(values)
+        ends = attack_mean(values, measured.inputs)
         mean = fmean(values)
         return (
             f"{mean:.1%} from {queries:,} queries, {arm} (95% interval {ends.low:.1%} to {ends.high:.1%} over "
@@ -124,15 +127,17 @@ def gap(first: str, second: str, queries: int) -> Measure:
         if not a or len(a) != len(b):
             return "not run"
         differences = [100 * (y - x) for x, y in zip(a, b, strict=True)]
-        ends = mean_interval(differences)
-        mean = fmean(differences)
-        return f"{mean:+.1f} points at {queries:,} queries (95% interval {ends.low:+.1f} to {ends.high:+.1f})"
+        ends = median_interval(differences, differences)
+        return (
+            f"{fmean(differences):+.1f} points at {queries:,} queries ({ends.low:+.1f} to {ends.high:+.1f}: "
+            f"{ends.confidence:.0%} interval of the median over {len(differences)} seeds)"
+        )
 
     return measure
 
 
 def draw(panels: dict[str, Measured], place: Path) -> None:
-    """Accuracy against queries: the mean and the interval over seeds of each arm, and the victim's own accuracy."""
+    """Accuracy against queries: the mean and the range over seeds of each arm, and the victims' own accuracy."""
     from matplotlib.figure import Figure  # slow to import, and needed only here
 
     columns = min(3, len(panels))
@@ -151,7 +156,6 @@ def draw(panels: dict[str, Measured], place: Path) -> None:
 
 def _draw_arm(axes: Any, arm: str, points: dict[int, list[float]]) -> None:
     means = [fmean(values) for values in points.values()]
-    ends = [mean_interval(values) for values in points.values()]
-    below = [max(0.0, mean - end.low) for mean, end in zip(means, ends, strict=True)]
-    above = [max(0.0, end.high - mean) for mean, end in zip(means, ends, strict=True)]
+    below = [mean - min(values) for mean, values in zip(means, points.values(), strict=True)]
+    above = [max(values) - mean for mean, values in zip(means, points.values(), strict=True)]
     axes.errorbar(list(points), means, yerr=[below, above], marker="o", markersize=3, capsize=3, label=arm)

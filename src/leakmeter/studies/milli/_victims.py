@@ -36,13 +36,13 @@ def shared_out(data: str, data_dir: Path | None) -> Split:
     return Split(first, train.rows(torch.arange(first, len(train))), test)
 
 
-def paper_victim(settings: StudyOptions, data: str, model: str, split: Split) -> Victim:
-    """One victim a model, as in the paper, behind an open box: the paper's Gaussian queries leave [0, 1]."""
+def paper_victim(settings: StudyOptions, data: str, model: str, split: Split, seed: int) -> Victim:
+    """One victim a model and seed (in the paper one a model), behind an open box: its Gaussian queries leave [0, 1]."""
     recipe = Recipe(epochs=_EPOCHS.get(model, _MANY_EPOCHS), batch=128, lr=1.5e-3, schedule="cyclic")
     network = trained(
         data,
         model,
-        seed=settings.seed,
+        seed=seed,
         first=split.victim,
         recipe=recipe,
         data_dir=settings.data_dir,

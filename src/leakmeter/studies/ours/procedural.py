@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-from leakmeter.studies.copies import StolenCopy, at, over_seeds, steal
+from leakmeter.studies.copies import StolenCopy, at, over_seeds, share_over_seeds, steal
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.record import Record
 
@@ -94,8 +94,8 @@ def _summary(record: Record, arm: Arm) -> dict[str, Any]:
     for queries, aim in arm.aims.items():
         points = [at(cell, queries) for cell in cells]
         if points:
-            share = over_seeds([point["accuracy_over_victim"] for point in points])
-            fidelity = over_seeds([point["fidelity"] for point in points])
+            share = share_over_seeds(points)
+            fidelity = over_seeds([point["fidelity"] for point in points], points[0]["n"])
             met = None if aim is None else share["mean"] >= aim
             row = {"queries": queries, "accuracy_over_victim": share, "fidelity": fidelity, "aim": aim, "met": met}
             rows.append(row)

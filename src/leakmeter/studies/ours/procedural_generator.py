@@ -20,7 +20,7 @@ from leakmeter.extraction.targets import answered_logits, l1_loss
 from leakmeter.models import make_generator, make_model
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive, stream
-from leakmeter.studies.copies import described, over_seeds, victim_of
+from leakmeter.studies.copies import described, median_over_seeds, victim_of
 from leakmeter.studies.options import StudyOptions
 from leakmeter.training.loop import Batch, Recipe, fit
 
@@ -43,7 +43,8 @@ def main(settings: StudyOptions) -> dict[str, Any]:
         for number in settings.numbers:
             record.cell(f"{dataset}/seed{number}", partial(_cell, settings, dataset, number))
     groups = {name: [c for key, c in record.content["cells"].items() if key.startswith(f"{name}/")] for name in BUDGETS}
-    return record.write(summary={name: over_seeds([_gain(cell) for cell in cells]) for name, cells in groups.items()})
+    gains = {name: median_over_seeds([_gain(cell) for cell in cells]) for name, cells in groups.items()}
+    return record.write(summary=gains)
 
 
 def _gain(cell: dict[str, Any]) -> float:

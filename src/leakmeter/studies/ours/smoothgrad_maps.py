@@ -32,7 +32,7 @@ def main(settings: StudyOptions) -> dict[str, Any]:
     data = settings.data or ("digits" if settings.quick else "mnist")
     split, seed = shared_out(data, settings.data_dir), settings.seed
     if settings.victim is None:
-        victim = paper_victim(settings, data, "milli-conv", split)
+        victim = paper_victim(settings, data, "milli-conv", split, seed)
     else:
         victim = load_victim(settings.victim, device=settings.device)
     test = split.test

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from leakmeter.data.catalogue import load
-from leakmeter.evaluation.intervals import mean_interval
 from leakmeter.extraction.base import extract
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.studies.copies import share_over_seeds
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.record import Record
 from leakmeter.studies.victims import trained
@@ -52,9 +52,9 @@ def _recipe(steps: int) -> dict[str, Any]:
 
 def _summary(record: Record, pool: str, seeds: range) -> dict[str, Any]:
     cells = [record.content["cells"][f"{pool}/seed{number}"] for number in seeds]
-    shares = [cell["accuracy"] / cell["victim_accuracy"] for cell in cells]
+    share = share_over_seeds(cells)
     return {
-        "accuracy_over_victim": sum(shares) / len(shares),
-        "interval": mean_interval(shares).model_dump(),
+        "accuracy_over_victim": share["mean"],
+        "interval": share["interval"],
         "fidelity": sum(cell["fidelity"] for cell in cells) / len(cells),
     }

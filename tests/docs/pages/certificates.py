@@ -1,0 +1,93 @@
+"""Figures of docs/certificates.md."""
+
+from __future__ import annotations
+
+from tests.docs.readers import Figure, at, certified, left
+
+PAGE = "docs/certificates.md"
+_STN = "{:.1f} % | {:.1f} % | {:.0f} % | {:.1f} % | {:.3f} |"
+CERTIFIED: list[Figure] = [
+    (PAGE, f"| 0.5 | 100,000 | {_STN}", "stn-table1/stn-table1.json", certified("sigma0.5/seed0")),
+    (PAGE, f"| 0.7 | 10,000 | {_STN}", "stn-table1/stn-table1.json", certified("sigma0.7/seed0")),
+    (PAGE, f"| 1.0 | 10,000 | {_STN}", "stn-table1/stn-table1.json", certified("sigma1/seed0")),
+    (
+        PAGE,
+        f"bfloat16 | 0.5 | 100,000 | {_STN}",
+        "stn-table1/stn-table1.json",
+        certified("lenet:12, bfloat16/sigma0.5/seed0"),
+    ),
+    (
+        PAGE,
+        "| 100 | | {:.1f} % | | {:.1f} % | |",
+        "stn-table1/stn-table1.json",
+        at("paper/2/certified", "paper/2/natural", times=100),
+    ),
+    (
+        PAGE,
+        "{:.1f} times the samples a second of the published kind of loop, {:.1f} times when",
+        "bench/certify.json",
+        at("times the plain loop/certify", "times the plain loop/certify with torch.compile"),
+    ),
+    (
+        PAGE,
+        "takes {:.0f} samples an image instead of 100,000",
+        "bench/certify.json",
+        at("radius 0.5/sequential samples per image"),
+    ),
+    (
+        PAGE,
+        "on 1,000 images ({:.1f} %); {:.0f} MB for one image",
+        "bench/certify.json",
+        lambda found: (
+            100 * found["radius 0.5"]["sequential certified accuracy"],
+            round(found["peak megabytes"]["100000"], -1),
+        ),
+    ),
+    (
+        PAGE,
+        "none of {} flips at 0.99 R, {} at 1.5 R, {} at 3 R",
+        "stn-soundness/stn-soundness.json",
+        at("cells/0.99 R\x00seed0/attacked", "cells/1.5 R\x00seed0/flipped", "cells/3.0 R\x00seed0/flipped"),
+    ),
+    (
+        PAGE,
+        "stability training (average radius {:.3f}) and plain Gaussian training ({:.3f}) are hardly apart, and a "
+        "network trained without noise is lost ({:.3f})",
+        "stn-fig1/stn-fig1.json",
+        at(
+            *(
+                f"cells/{kind}\x00sigma0.7\x00seed0/bounds/tight/average_radius"
+                for kind in ("stability", "gaussian", "plain")
+            )
+        ),
+    ),
+    (
+        PAGE,
+        "at 1.5 the smoothed network keeps {:.1f} % and TRADES {:.1f} %; at l∞ 0.1, {:.1f} % and {:.1f} %; at l∞ 0.3, "
+        "for which TRADES was trained, {:.1f} % and {:.1f} %. Examples carried over from a Madry network hurt the "
+        "smoothed one far less ({:.1f} % at l∞ 0.3)",
+        "stn-fig2/stn-fig2.json",
+        left(
+            ("stn, white box, l2", 1.5),
+            ("trades, white box, l2", 1.5),
+            ("stn, white box, linf", 0.1),
+            ("trades, white box, linf", 0.1),
+            ("stn, white box, linf", 0.3),
+            ("trades, white box, linf", 0.3),
+            ("stn, transfer, linf", 0.3),
+        ),
+    ),
+    (
+        PAGE,
+        "at l2 1.5, σ = 0, 0.5, 0.7, 1.0 keep {:.1f}, {:.1f}, {:.1f} and {:.1f} %; at l2 3, {:.1f}, {:.1f}, {:.1f} "
+        "and {:.1f} %",
+        "stn-fig3/stn-fig3.json",
+        left(*((f"sigma {sigma}, l2", eps) for eps in (1.5, 3.0) for sigma in ("0", "0.5", "0.7", "1"))),
+    ),
+    (
+        PAGE,
+        "breaks an ordinary network ({:.0f} % left at l2 1.5)",
+        "stn-boundary/stn-boundary.json",
+        left(("plain, sigma 0, Boundary, l2", 1.5)),
+    ),
+]

@@ -1,0 +1,254 @@
+"""Figures of docs/datafree.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.docs.readers import Figure, Read, at, copied, final, pooled, procedural_row, shares
+
+PAGE, PROCEDURAL, CODFE = "docs/datafree.md", "procedural/procedural.json", "codfe-fig2/codfe-fig2.json"
+TABLE4 = "dfme-table4/dfme-table4.json"
+
+
+def _both(first: Read, second: Read) -> Read:
+    return lambda found: (*first(found), *second(found))
+
+
+def _one(read: Read) -> Read:
+    return lambda found: read(found)[:1]
+
+
+def _collapsed(found: dict[str, Any]) -> tuple[Any, ...]:
+    """The seed of DFME on Fashion-MNIST that collapsed by the rule of its day, and what it ended with."""
+    cell = found["cells"]["fashion-mnist/dfme-100k/seed0"]
+    assert cell["notes"]["collapsed"]
+    return cell["notes"]["answers"][-1]["class_entropy"], cell["curve"][-1]["accuracy_over_victim"]
+
+
+_SEEDS = "({:.3f}, {:.3f}, {:.3f})"
+WITHOUT_DATA: list[Figure] = [
+    (
+        PAGE,
+        f"**{{:.3f}}** from 500 {_SEEDS}; **{{:.3f}}** from 2,000 {_SEEDS} |",
+        PROCEDURAL,
+        _both(shares("mnist", "procedural-probs", 500), shares("mnist", "procedural-probs", 2000)),
+    ),
+    (
+        PAGE,
+        f"| **{{:.3f}}** from 5,000 {_SEEDS}; **{{:.3f}}** from 20,000 {_SEEDS} |",
+        PROCEDURAL,
+        _both(shares("fashion-mnist", "procedural-probs", 5000), shares("fashion-mnist", "procedural-probs", 20_000)),
+    ),
+    (
+        PAGE,
+        f"(three convolutions) | **{{:.3f}}** from 5,000 {_SEEDS} | **{{:.3f}}** from 20,000 {_SEEDS} |",
+        PROCEDURAL,
+        _both(
+            shares("mnist", "procedural-other-student", 5000),
+            shares("fashion-mnist", "procedural-other-student", 20_000),
+        ),
+    ),
+    (
+        PAGE,
+        f"`procedural`, labels | **{{:.3f}}** from 5,000 {_SEEDS}; **{{:.3f}}** from 20,000 {_SEEDS} | **{{:.3f}}** "
+        f"from 20,000 {_SEEDS} |",
+        PROCEDURAL,
+        _both(
+            _both(shares("mnist", "procedural-labels", 5000), shares("mnist", "procedural-labels", 20_000)),
+            shares("fashion-mnist", "procedural-labels", 20_000),
+        ),
+    ),
+    (
+        PAGE,
+        f"100,000 | **{{:.3f}}** {_SEEDS}; **{{:.3f}}** from a million {_SEEDS} | **{{:.3f}}** {_SEEDS} |",
+        PROCEDURAL,
+        _both(
+            _both(shares("mnist", "dfme-100k", 100_000), shares("mnist", "dfme-1m", 1_000_000)),
+            shares("fashion-mnist", "dfme-100k", 100_000),
+        ),
+    ),
+    (
+        PAGE,
+        "own kind* | {:.3f} from 2,000 | {:.3f} from 20,000 |",
+        PROCEDURAL,
+        _both(_one(shares("mnist", "own-data", 2000)), _one(shares("fashion-mnist", "own-data", 20_000))),
+    ),
+    (
+        PAGE,
+        "(each other's) | {:.3f} from 2,000 | {:.2f} from 20,000 |",
+        PROCEDURAL,
+        _both(_one(shares("mnist", "unrelated-data", 2000)), _one(shares("fashion-mnist", "unrelated-data", 20_000))),
+    ),
+    (
+        PAGE,
+        "`codfe`, probabilities / labels, 100,000 | {:.3f}* / {:.3f}* |",
+        CODFE,
+        _both(final("mnist", "probs", "codfe"), final("mnist", "labels", "codfe")),
+    ),
+    (
+        PAGE,
+        "* | {:.3f} / {:.3f} |",
+        CODFE,
+        _both(final("fashion-mnist", "probs", "codfe"), final("fashion-mnist", "labels", "codfe")),
+    ),
+    (
+        PAGE,
+        "as published, probabilities / labels, 100,000 | {:.2f}* / {:.2f}, collapsed | {:.2f} / {:.2f}, collapsed |",
+        CODFE,
+        _both(
+            _both(final("mnist", "probs", "codfe-literal"), final("mnist", "labels", "codfe-literal")),
+            _both(final("fashion-mnist", "probs", "codfe-literal"), final("fashion-mnist", "labels", "codfe-literal")),
+        ),
+    ),
+    (
+        PAGE,
+        "`dast`, probabilities / labels, 100,000 | {:.2f} / {:.2f} | {:.2f} / {:.2f} |",
+        CODFE,
+        _both(
+            _both(final("mnist", "probs", "dast"), final("mnist", "labels", "dast")),
+            _both(final("fashion-mnist", "probs", "dast"), final("fashion-mnist", "labels", "dast")),
+        ),
+    ),
+    (
+        PAGE,
+        "on Fashion-MNIST 20,000 are {:.3f} behind",
+        PROCEDURAL,
+        lambda found: (
+            procedural_row(found, "fashion-mnist", "own-data", 20_000)["accuracy_over_victim"]["mean"]
+            - procedural_row(found, "fashion-mnist", "procedural-probs", 20_000)["accuracy_over_victim"]["mean"],
+        ),
+    ),
+    (
+        PAGE,
+        "small convolutional victim of {:.1f} %, one seed",
+        PROCEDURAL,
+        at("cells/cifar10\x00procedural-probs\x00seed0/curve/0/victim_accuracy", times=100),
+    ),
+    (
+        PAGE,
+        "`procedural` reaches {:.3f} (fidelity {:.3f}) from 50,000",
+        PROCEDURAL,
+        copied("cifar10", "procedural-probs", 50_000),
+    ),
+    (
+        PAGE,
+        "settings {:.3f} (27 turns; its answers have {:.2f} of the highest class entropy)",
+        PROCEDURAL,
+        lambda found: (
+            copied("cifar10", "dfme-50k", 50_000)(found)[0],
+            found["cells"]["cifar10/dfme-50k/seed0"]["notes"]["answers"][-1]["class_entropy"],
+        ),
+    ),
+    (PAGE, "own 20,000 images {:.3f}, and", PROCEDURAL, _one(copied("cifar10", "own-data", 20_000))),
+    (PAGE, "house numbers (SVHN) {:.3f}.", PROCEDURAL, _one(copied("cifar10", "unrelated-data", 8000))),
+    (
+        PAGE,
+        "no query of its own: {:.3f} against {:.3f} all drawn (MNIST, 2,000 queries), {:.3f} against {:.3f} "
+        "(Fashion-MNIST, 20,000",
+        "procedural-generator/procedural-generator.json",
+        at(
+            *(
+                f"cells/{data}\x00seed0/{arm}/accuracy_over_victim"
+                for data in ("mnist", "fashion-mnist")
+                for arm in ("generated", "drawn")
+            )
+        ),
+    ),
+    (
+        PAGE,
+        "{:.0f} % of the highest class entropy at the end of seed 0 on Fashion-MNIST, which had collapsed by the rule "
+        "of that day (half); it stands in the mean with {:.3f}",
+        PROCEDURAL,
+        lambda found: (100 * _collapsed(found)[0], _collapsed(found)[1]),
+    ),
+    (
+        PAGE,
+        "is {:.0f} %, {:.0f} % and {:.0f} % of their size",
+        "dfme-logits/dfme-logits.json",
+        at(
+            *(
+                f"cells/{victim}\x00seed0/abs_mean_over_size"
+                for victim in ("mnist\x00lenet", "fashion-mnist\x00lenet", "cifar10\x00small-conv")
+            ),
+            times=100,
+        ),
+    ),
+    (
+        PAGE,
+        "once the student agrees with the victim on {:.1f} % of the images, the input gradient of KL is {:.0f} times",
+        "dfme-gradients/dfme-gradients.json",
+        lambda found: (
+            100 * found["cells"]["seed0"][-1]["agreement"],
+            found["cells"]["seed0"][-1]["gradient_l1"] / found["cells"]["seed0"][-1]["gradient_kl"],
+        ),
+    ),
+    (
+        PAGE,
+        "{:.1f} times as fast at the published setting, {:.1f} times at the LeNet setting",
+        "bench/dfme.json",
+        at("settings/published/ratio", "settings/lenet/ratio"),
+    ),
+    (
+        PAGE,
+        "measures {:,.0f} (dead leaves) to {:,.0f} pictures of 28×28 a second on two cores, and strokes {:.0f} times",
+        "bench/makers.json",
+        lambda found: (
+            round(min(each["two_cores"] for each in _drawn(found)), -3),
+            round(max(each["two_cores"] for each in _drawn(found)), -4),
+            found["ratio_of_strokes"],
+        ),
+    ),
+    (
+        PAGE,
+        "settles at {:,.0f} (probabilities) and {:,.0f} (labels) on MNIST, with {:.1f} % and {:.1f} % there; the "
+        "paper's counts to its highest test accuracy are {:,} and {:,}",
+        "codfe-table3/codfe-table3.json",
+        lambda found: (
+            *(found["summary"][row]["queries"]["mean"] for row in (0, 1)),
+            *(100 * found["summary"][row]["accuracy_there"]["mean"] for row in (0, 1)),
+            *(found["summary"][row]["paper"] for row in (0, 1)),
+        ),
+    ),
+    (
+        PAGE,
+        "| CIFAR-10 ({:.1f} %) |",
+        TABLE4,
+        at("cells/cifar10\x00cifar10\x00tau1\x00cyclic\x00seed0/curve/0/victim_accuracy", times=100),
+    ),
+    (
+        PAGE,
+        "| SVHN ({:.1f} %) |",
+        TABLE4,
+        at("cells/svhn\x00svhn\x00tau1\x00cyclic\x00seed0/curve/0/victim_accuracy", times=100),
+    ),
+    *(
+        (PAGE, f"| {name} | {count} | {{:.3f}} |" + (" {:.3f} |" if paper else " |"), TABLE4, pooled(victim, pool))
+        for victim, pool, name, count, paper in (
+            ("cifar10", "cifar10", "its own images", "20,000", True),
+            ("cifar10", "cifar100", "CIFAR-100", "5,000", True),
+            ("cifar10", "svhn", "SVHN", "8,000", True),
+            ("cifar10", "mnist", "MNIST", "50,000", True),
+            ("cifar10", "random", "Gaussian noise", "50,000", False),
+            ("svhn", "svhn", "its own images", "8,000", True),
+            ("svhn", "svhn-skew", "its first five classes", "5,013", True),
+            ("svhn", "cifar10", "CIFAR-10", "20,000", True),
+            ("svhn", "mnist", "MNIST", "50,000", True),
+            ("svhn", "random", "Gaussian noise", "50,000", True),
+        )
+    ),
+    (
+        PAGE,
+        "first five classes: {:.3f} at τ = 1, {:.3f} at τ = 10",
+        TABLE4,
+        lambda found: next(
+            (row["settings"]["tau1/cyclic"]["mean"], row["settings"]["tau10/cyclic"]["mean"])
+            for row in found["summary"]
+            if (row["victim"], row["pool"]) == ("svhn", "svhn-skew")
+        ),
+    ),
+]
+
+
+def _drawn(found: dict[str, Any]) -> list[dict[str, float]]:
+    """What the makers of leakmeter draw, the old way left out."""
+    return [each for name, each in found["images_per_second"]["1x28x28"].items() if "distance" not in name]

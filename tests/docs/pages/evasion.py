@@ -1,0 +1,37 @@
+"""Figures of docs/evasion.md."""
+
+from __future__ import annotations
+
+from tests.docs.readers import Figure, pgd, thief
+
+PAGE, TABLE1 = "docs/evasion.md", "codfe-table1/codfe-table1.json"
+_LINE = "{:.1f} % | {:.0f} % | {:.0f} % | {:.0f} % | {:.0f} % | {:.1f} % | {:.1f} % | {:.1f} % |"
+_NIL = "{:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % |"
+THIEVES: list[Figure] = [
+    *(
+        (PAGE, f"{name} | {queries} | {line}" + (" {:.0f} % |" if paper else " |"), file, thief(where))
+        for where, name, queries, line, paper, file in (
+            ("mnist/probs/procedural", "**MNIST**, `procedural`, probabilities", "2,000", _LINE, False, TABLE1),
+            ("mnist/labels/procedural", "`procedural`, labels", "20,000", _LINE, False, TABLE1),
+            ("mnist/probs/codfe", "`codfe`, probabilities", "100,000", _LINE, True, TABLE1),
+            ("mnist/labels/codfe", "`codfe`, labels", "100,000", _LINE, True, TABLE1),
+            ("mnist/probs/dast", "`dast`, probabilities", "100,000", _NIL, True, TABLE1),
+            ("mnist/labels/dast", "`dast`, labels", "100,000", _NIL, True, TABLE1),
+            ("mnist/probs/real", "real images, probabilities", "10,000", _LINE, True, "codfe-table2/codfe-table2.json"),
+            ("mnist/labels/real", "real images, labels", "10,000", _LINE, True, "codfe-table2/codfe-table2.json"),
+            ("fashion-mnist/probs/procedural", "`procedural`, probabilities", "20,000", _LINE, False, TABLE1),
+            ("fashion-mnist/labels/procedural", "`procedural`, labels", "20,000", _LINE, False, TABLE1),
+            ("fashion-mnist/probs/codfe", "`codfe`, probabilities", "100,000", _LINE, True, TABLE1),
+            ("fashion-mnist/labels/codfe", "`codfe`, labels", "100,000", _LINE, True, TABLE1),
+            ("fashion-mnist/probs/dast", "`dast`, probabilities", "100,000", _NIL, True, TABLE1),
+            ("fashion-mnist/labels/dast", "`dast`, labels", "100,000", _NIL, True, TABLE1),
+        )
+    ),
+    (
+        PAGE,
+        "our PGD ends {:.1f} to {:.1f} points below the best of foolbox and ART, and APGD is as strong or stronger in "
+        "{} of {} cells",
+        "bench/evasion.json",
+        pgd,
+    ),
+]

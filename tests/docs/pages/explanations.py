@@ -1,0 +1,66 @@
+"""Figures of docs/explanations.md."""
+
+from __future__ import annotations
+
+from tests.docs.readers import Figure, at, factor, learned, ten_are_worth
+
+PAGE = "docs/explanations.md"
+_CONV, _MLP, _LINEAR = "mnist milli-conv", "mnist mlp", "mnist linear"
+_GRADIENTS, _SMOOTH, _PLAIN = "membership + gradient", "membership + SmoothGrad", "membership"
+FIG2, FIG3, FIG4 = (f"milli-fig{n}/milli-fig{n}.json" for n in (2, 3, 4))
+EXPLAINED: list[Figure] = [
+    *(
+        (
+            PAGE,
+            f"| {name} | " + " | ".join(["{:.1f} %"] * len(queries)) + " |" * (6 - len(queries)),
+            FIG2,
+            learned(panel, arm, *queries),
+        )
+        for name, panel, arm, queries in (
+            ("convolutional, with gradients", _CONV, _GRADIENTS, (1, 10, 100)),
+            ("convolutional, with SmoothGrad", _CONV, _SMOOTH, (1, 10)),
+            ("convolutional, probabilities only", _CONV, _PLAIN, (1, 10, 100, 1000)),
+            ("two layers, with gradients", _MLP, _GRADIENTS, (1, 10, 100, 1000)),
+            ("two layers, with SmoothGrad", _MLP, _SMOOTH, (1, 10, 100)),
+            ("two layers, probabilities only", _MLP, _PLAIN, (1, 10, 100, 1000, 10_000)),
+            ("linear, with gradients", _LINEAR, _GRADIENTS, (1, 10, 100)),
+            ("linear, probabilities only", _LINEAR, _PLAIN, (1, 10, 100, 1000, 10_000)),
+        )
+    ),
+    (
+        PAGE,
+        "{:.1f} % from ten Gaussian queries with gradients, where the paper has 84 %",
+        FIG4,
+        learned("mnist milli-conv, gaussian queries", _GRADIENTS, 10),
+    ),
+    (
+        PAGE,
+        "a cosine of {:.2f} to the raw gradient at 0.3 of the data's spread, {:.2f} at 1000 times it",
+        "smoothgrad-maps/smoothgrad-maps.json",
+        at("cosine_to_the_raw_gradient/0.3σ", "cosine_to_the_raw_gradient/1000σ"),
+    ),
+    *(
+        (PAGE, "between {:.2f} and {:.3g} times (" + name, FIG2, factor(panel))
+        for name, panel in (("convolutional, at {:.1f} %)", _CONV), ("two layers, at {:.1f} %)", _MLP))
+    ),
+    (
+        PAGE,
+        "ten gradients do what {:.1f} to {:.0f} times as many probabilities do",
+        FIG2,
+        lambda found: ten_are_worth(found, _CONV, _MLP),
+    ),
+    (
+        PAGE,
+        "The victims reach {:.1f} %, {:.1f} % and {:.1f} %;",
+        FIG2,
+        at(
+            *(f"cells/{panel} | membership | 1 | seed 0/victim_accuracy" for panel in (_CONV, _MLP, _LINEAR)), times=100
+        ),
+    ),
+    (
+        PAGE,
+        "{}× at 1,000 queries",
+        FIG3,
+        lambda found: (f"{float(found['table'][1]['measured'].split('; ')[-1].split('×')[0]):.2f}",),
+    ),
+]
