@@ -15,7 +15,10 @@ from leakmeter.victims.load import load_victim
 from leakmeter.victims.victim import Question
 
 CHANGING = ["top:2", "rounding:1", "rounding:3", "noise:0.2", "reverse-sigmoid:0.7,0.2", "reverse-sigmoid:0.3,0.9"]
-ALL = ["none", "labels", *CHANGING, "smoothing:0.5,20"]
+CHANGING += ["mad:0.8", "mad-argmax:0.8", "misinformation:0.7", "modelguard-w:0.8", "modelguard-s:0.8"]
+CHANGING += ["repeatable-noise:0.2"]
+ALL = ["none", "limit:100", "labels", *CHANGING, "smoothing:0.5,20"]
+KEEPING = [text for text in CHANGING if parse(text)[0].keeps_label]
 
 
 def stream() -> torch.Generator:
@@ -64,6 +67,13 @@ def test_numbers_have_one_spelling_and_adaptive_is_kept() -> None:
         ("smoothing:0.5,0", r"at least one copy"),
         ("labels/adaptive", r"the defense labels leaves nothing to undo; write 'labels'"),
         ("none/adaptive", r"leaves nothing to undo"),
+        ("limit:10/adaptive", r"leaves nothing to undo"),
+        ("limit:0", r"QUERIES of limit:QUERIES to be at least 1, got 0"),
+        ("mad:3", r"EPSILON of mad:EPSILON above 0 and up to 2"),
+        ("modelguard-w:0", r"EPSILON of modelguard-w:EPSILON above 0 and up to 2"),
+        ("modelguard-s:3", r"EPSILON of modelguard-s:EPSILON above 0 and up to 2"),
+        ("misinformation:1.5", r"TAU of misinformation:TAU above 0 and up to 1, got 1.5"),
+        ("repeatable-noise:0", r"SIGMA of repeatable-noise:SIGMA to be positive"),
     ],
 )
 def test_mistakes_are_named(text: str, sentence: str) -> None:
@@ -81,7 +91,9 @@ def test_answers_are_distributions(probs: Tensor, text: str) -> None:
 
 
 @settings(max_examples=60)
-@given(distributions(), st.sampled_from(["top:1", "top:2", "noise:0.1", "noise:3"]))
+@given(
+    distributions(), st.sampled_from(["top:1", "noise:3", "mad-argmax:2", "modelguard-w:2", "modelguard-s:2", *KEEPING])
+)
 def test_labels_are_kept(probs: Tensor, text: str) -> None:
     assert torch.equal(changed(text, probs).argmax(1), probs.argmax(1))
 

@@ -30,6 +30,13 @@ DEFENSES: Registry[type[Defense]] = Registry(
         "noise": "leakmeter.defenses.noise:Noise",
         "reverse-sigmoid": "leakmeter.defenses.reverse_sigmoid:ReverseSigmoid",
         "smoothing": "leakmeter.defenses.smoothing:Smoothing",
+        "mad": "leakmeter.defenses.mad:Mad",
+        "mad-argmax": "leakmeter.defenses.mad:MadArgmax",
+        "misinformation": "leakmeter.defenses.misinformation:Misinformation",
+        "modelguard-w": "leakmeter.defenses.modelguard_w:ModelGuardW",
+        "modelguard-s": "leakmeter.defenses.modelguard_s:ModelGuardS",
+        "repeatable-noise": "leakmeter.defenses.repeatable_noise:RepeatableNoise",
+        "limit": "leakmeter.defenses.limit:Limit",
     },
     group="leakmeter.defenses",
 )

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from leakmeter.defenses.recovery import recovered
 from leakmeter.errors import NotApplicable
 from leakmeter.oracle.answer import Answer, to_labels
 from leakmeter.oracle.view import View
@@ -24,6 +25,8 @@ class Defense:
     differentiable: ClassVar[bool] = False
     undoable: ClassVar[bool] = True
     """Whether knowing the defense helps to read an answer."""
+    keeps_label: ClassVar[bool] = False
+    """Whether every answer names the class that the victim names."""
 
     def __str__(self) -> str:
         numbers = ",".join(f"{getattr(self, field.name):.12g}" for field in fields(self))
@@ -44,16 +47,19 @@ class Defense:
     def respond(self, victim: Responder, x: Tensor, question: Question) -> Tensor:
         """The defended outputs. Computed in float64, so that the defense adds no rounding of its own."""
         outputs = victim.respond(x, question)
-        probs = outputs.double().softmax(1) if victim.spec.outputs == "logits" else outputs.double()
-        return self.change(probs, question.noise).to(outputs.dtype)
+        return self.change(probabilities(victim, outputs), question.noise).to(outputs.dtype)
 
     def change(self, probs: Tensor, noise: torch.Generator) -> Tensor:
         """What is shown instead of these probabilities."""
         raise NotImplementedError
 
     def undo(self, answer: Answer) -> Answer:
-        """What an attacker who knows this defense, and sees nothing but `answer`, takes the victim to have said."""
-        raise NotImplementedError
+        """What an attacker who knows this defense, and sees nothing but `answer`, takes the victim to have said.
+
+        Learned on shadow answers, unless a defense has something better; a label that is kept is believed.
+        """
+        read = recovered(self, answer.probs)
+        return reread(answer, with_label(read, answer.labels[:, None]) if self.keeps_label else read)
 
 
 class Defended:
@@ -68,6 +74,18 @@ class Defended:
     def respond(self, x: Tensor, question: Question) -> Tensor:
         """The victim's outputs as the defense shows them."""
         return self._defense.respond(self._victim, x, question)
+
+
+def probabilities(victim: Responder, outputs: Tensor) -> Tensor:
+    """The victim's outputs as probabilities in float64."""
+    return outputs.double().softmax(1) if victim.spec.outputs == "logits" else outputs.double()
+
+
+def with_label(probs: Tensor, label: Tensor) -> Tensor:
+    """The same values, with the highest at `label`, [n, 1]: it changes places with whatever was there."""
+    top = probs.argmax(1, keepdim=True)
+    highest, other = probs.gather(1, top), probs.gather(1, label)
+    return probs.scatter(1, top, other).scatter(1, label, highest)
 
 
 def labels_of(victim: Responder, x: Tensor, question: Question) -> Tensor:

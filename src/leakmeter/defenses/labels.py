@@ -17,6 +17,7 @@ class Labels(Defense):
     """Hides every number. Keeps the label; views that show more than labels cannot be given."""
 
     name: ClassVar[str] = "labels"
+    keeps_label: ClassVar[bool] = True
     outputs: ClassVar[Outputs] = "labels"
     undoable: ClassVar[bool] = False
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from leakmeter.defenses.base import Defense, softened
+from leakmeter.defenses.base import Defense, softened, with_label
 from leakmeter.errors import UsageError
 from leakmeter.oracle.answer import Answer
 
@@ -22,16 +22,17 @@ class Noise(Defense):
     """
 
     name: ClassVar[str] = "noise"
+    keeps_label: ClassVar[bool] = True
     sigma: float
 
     def __post_init__(self) -> None:
         if self.sigma <= 0:
-            raise UsageError(f"expected SIGMA of noise:SIGMA to be positive, got {self.sigma:g}")
+            raise UsageError(f"expected SIGMA of {self.name}:SIGMA to be positive, got {self.sigma:g}")
 
     def change(self, probs: Tensor, noise: torch.Generator) -> Tensor:
         """The noisy distribution."""
         shift = torch.randn(probs.shape, generator=noise, dtype=probs.dtype).to(probs.device)
-        return _with_label(nearest_distribution(probs + self.sigma * shift), probs.argmax(1, keepdim=True))
+        return with_label(nearest_distribution(probs + self.sigma * shift), probs.argmax(1, keepdim=True))
 
     def undo(self, answer: Answer) -> Answer:
         """All a single answer allows: values far below sigma are noise, and no zero is believed."""
@@ -44,10 +45,3 @@ def nearest_distribution(values: Tensor) -> Tensor:
     excess = (ordered.cumsum(1) - 1) / torch.arange(1, values.shape[1] + 1).to(values)
     support = (ordered > excess).sum(1, keepdim=True)
     return (values - excess.gather(1, support - 1)).clamp_min(0)
-
-
-def _with_label(probs: Tensor, label: Tensor) -> Tensor:
-    """The same values, with the highest at `label`: it changes places with whatever was there."""
-    top = probs.argmax(1, keepdim=True)
-    highest, other = probs.gather(1, top), probs.gather(1, label)
-    return probs.scatter(1, top, other).scatter(1, label, highest)

@@ -14,6 +14,7 @@ class Nothing(Defense):
     """Leaves the victim as it is."""
 
     name: ClassVar[str] = "none"
+    keeps_label: ClassVar[bool] = True
     undoable: ClassVar[bool] = False
 
     def around(self, victim: Responder) -> Responder:

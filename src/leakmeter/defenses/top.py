@@ -24,6 +24,7 @@ class Top(Defense):
     """
 
     name: ClassVar[str] = "top"
+    keeps_label: ClassVar[bool] = True
     k: int
 
     def __post_init__(self) -> None:

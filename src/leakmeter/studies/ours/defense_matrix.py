@@ -1,0 +1,138 @@
+"""Each defense against a thief who takes answers as shown, one who knows the defense, and one who uses labels alone.
+
+Beside it stands what honest users pay. The thief is the same distillation in all three: what differs is how it reads
+answers. Behind a defense that keeps the label, labels alone are worth what they are without one: they are copied once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from statistics import fmean
+from typing import Any
+
+from leakmeter.data.catalogue import load
+from leakmeter.defenses import ADAPTIVE, NONE, defend, parse, undoing
+from leakmeter.defenses.limit import Limit
+from leakmeter.evaluation.intervals import attack_mean
+from leakmeter.evaluation.score import Reference, reference
+from leakmeter.evaluation.utility import utility
+from leakmeter.extraction.base import extract
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.seeds import derive
+from leakmeter.studies.copies import over_seeds, victim_of
+from leakmeter.studies.options import StudyOptions
+from leakmeter.victims.victim import Victim
+
+DEFENSES = (
+    NONE,
+    "limit:500",
+    "top:1",
+    "rounding:1",
+    "noise:0.1",
+    "repeatable-noise:0.1",
+    "reverse-sigmoid:0.7,0.2",
+    "mad:0.8",
+    "mad-argmax:1",
+    "misinformation:0.9",
+    "modelguard-w:1",
+    "modelguard-s:1",
+)
+POOLS = {"digits": "digits", "mnist": "procedural", "fashion-mnist": "procedural"}
+"""What each victim is asked: its own kind of data, or pictures drawn by code."""
+BUDGETS = {"digits": 1437, "mnist": 4000, "fashion-mnist": 4000}
+STEPS = 300
+ATTACKERS = ("naive", "knowing", "label-only")
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One victim and one thief, whatever stands between them."""
+
+    settings: StudyOptions
+    victim: Victim
+    truth: Reference
+    pool: str
+    budget: int
+    seed: int
+
+    def stolen(self, text: str, attacker: str) -> dict[str, Any]:
+        """The copy one attacker makes behind one defense."""
+        defense, view = parse(text)[0], "labels" if attacker == "label-only" else "probs"
+        budget = min(self.budget, defense.queries) if isinstance(defense, Limit) else self.budget
+        undo = undoing(text + ADAPTIVE, view) if attacker == "knowing" else None
+        server = derive(self.seed, "server")
+        oracle = Oracle(defend(text, self.victim), view, budget, seed=server, truth=self.victim, undo=undo)
+        steps = 50 if self.settings.quick else STEPS
+        recipe = {"steps": steps, "batch": 200, "lr": 2e-3, "schedule": "cyclic"}
+        where = {"data_dir": self.settings.data_dir, "progress": self.settings.progress}
+        done = extract("surrogate", oracle, seed=self.seed, test=self.truth, pool=self.pool, recipe=recipe, **where)
+        score = done.curve[-1].score
+        assert score is not None
+        told = score.model_dump(mode="json", include={"n", "fidelity", "fidelity_interval", "accuracy", "kl"})
+        return {"queries": oracle.ledger.spent(), **told, "seconds": round(done.seconds, 1)}
+
+    def paid(self, text: str) -> dict[str, Any]:
+        """What the defense takes from honest users."""
+        oracle = Oracle(defend(text, self.victim), "probs", seed=derive(self.seed, "server"))
+        return utility(self.truth, oracle.serve(self.truth.x)).model_dump(mode="json")
+
+
+def main(settings: StudyOptions) -> dict[str, Any]:
+    """Writes `defense-matrix.json` into `out`."""
+    record = settings.record("defense-matrix", budgets=BUDGETS, attack="surrogate", steps=STEPS, victim="lenet")
+    for dataset in ("digits",) if settings.quick else POOLS:
+        for seed in settings.numbers:
+            case = _case(settings, dataset, POOLS[dataset], seed)
+            for text in DEFENSES:
+                for name, measure in _cells(case, text):
+                    record.cell(f"{dataset}/{case.pool}/{text}/{name}/seed{seed}", measure)
+        record.write(table=table(record.content["cells"]))
+    return record.content
+
+
+def _case(settings: StudyOptions, dataset: str, pool: str, seed: int) -> _Case:
+    victim, test = victim_of(settings, dataset, "lenet", seed), load(dataset, "test", settings.data_dir)
+    budget = 200 if settings.quick else BUDGETS[dataset]
+    return _Case(settings, victim, reference(Oracle(victim, "labels"), test), pool, budget, seed)
+
+
+def _cells(case: _Case, text: str) -> list[tuple[str, Callable[[], dict[str, Any]]]]:
+    """What has to be measured behind one defense."""
+    defense = parse(text)[0]
+    names = ["naive"]
+    if defense.undoable:
+        names.append("knowing")
+    if text == NONE or isinstance(defense, Limit) or not defense.keeps_label:
+        names.append("label-only")
+    return [("honest", partial(case.paid, text)), *((name, partial(case.stolen, text, name)) for name in names)]
+
+
+def table(cells: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row for each victim, pool and defense: what each attacker reaches over seeds, and what honest users pay."""
+    groups: dict[tuple[str, str, str], dict[str, list[dict[str, Any]]]] = {}
+    for key, cell in cells.items():
+        dataset, pool, rest = key.split("/", 2)
+        text, name, _ = rest.rsplit("/", 2)
+        groups.setdefault((dataset, pool, text), {}).setdefault(name, []).append(cell)
+    return [_row(place, found, groups[*place[:2], NONE]) for place, found in groups.items()]
+
+
+def _row(place: tuple[str, str, str], found: dict[str, list[Any]], bare: dict[str, list[Any]]) -> dict[str, Any]:
+    dataset, pool, text = place
+    copies = {name: found.get(name, bare[name] if name == "label-only" else []) for name in ATTACKERS}
+    reached = {name: [cell["fidelity"] for cell in cells] for name, cells in copies.items() if cells}
+    best = [max(tries) for tries in zip(*reached.values(), strict=True)]
+    honest = found["honest"]
+    return {
+        "dataset": dataset,
+        "pool": pool,
+        "defense": text,
+        "seeds": len(best),
+        "fidelity": {name: over_seeds(rates) for name, rates in reached.items()},
+        "best": {"mean": fmean(best), "interval": attack_mean(best, copies["naive"][0]["n"]).model_dump()},
+        "kl": {name: fmean(cell["kl"] for cell in cells) for name, cells in copies.items() if cells},
+        "accuracy_loss": fmean(cell["accuracy_loss"] for cell in honest),
+        "distortion": fmean(cell["distortion"] for cell in honest),
+    }
