@@ -6,7 +6,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -103,7 +103,8 @@ def from_text(registry: Registry[Callable[..., T]] | Registry[type[T]], text: st
     return kind(*(_number(number, each.annotation, text) for number, each in zip(given, wanted, strict=False)))
 
 
-def _number(text: str, kind: type, whole: str) -> float:
+def _number(text: str, annotation: Any, whole: str) -> float:
+    kind = next((each for each in get_args(annotation) if each is not type(None)), annotation)  # of `float | None`
     if kind is int and re.fullmatch(r"[+-]?[0-9]{1,18}", text):
         return int(text)
     if kind is float and re.fullmatch(_FLOAT, text) and math.isfinite(float(text)):

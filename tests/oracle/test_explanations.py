@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from leakmeter.errors import NotApplicable, UsageError
+from leakmeter.errors import UsageError
 from leakmeter.oracle.explanations import EXPLANATIONS, PROTECTIONS
 from leakmeter.oracle.explanations.base import Explanation, Protection
 from leakmeter.oracle.oracle import Oracle
@@ -83,10 +83,3 @@ def test_protections_are_applied_in_their_order(protections) -> None:
     for text, expected in {"times:2/plus:3": 2 * layer.weight + 3, "plus:3/times:2": 2 * (layer.weight + 3)}.items():
         shown = Oracle(victim, f"logits+gradient/{text}").query(x).gradients
         torch.testing.assert_close(shown, expected.detach().expand(4, 2, 3))
-
-
-def test_a_remote_victim_is_not_explained_with_queries_that_nobody_counts() -> None:
-    victim = load_victim(nn.Linear(3, 2), low=0.0, high=1.0)
-    victim.remote = True
-    with pytest.raises(NotApplicable, match="would ask a remote victim uncounted queries"):
-        Oracle(victim, "logits+gradient")

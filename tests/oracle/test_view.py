@@ -13,7 +13,7 @@ from leakmeter.errors import UsageError, VictimError
 from leakmeter.oracle.explanations.gradient import Gradient
 from leakmeter.oracle.explanations.smoothgrad import SmoothGrad
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.oracle.view import View
+from leakmeter.oracle.view import View, contains
 from leakmeter.victims.load import load_victim
 
 EXPLANATIONS = st.one_of(
@@ -251,3 +251,31 @@ class Cut(nn.Module):
 def test_a_module_without_a_gradient_says_so() -> None:
     with pytest.raises(VictimError, match="has no gradient at its input"):
         Oracle(load_victim(Cut()), "logits+gradient").query(torch.rand(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("view", "other", "held"),
+    [
+        ("probs+gradient", "probs", True),
+        ("probs", "probs+gradient", False),
+        ("probs+gradient", "probs+gradient/sign", True),
+        ("probs+gradient/sign", "probs+gradient", False),
+        ("probs+gradient/top:5", "probs+gradient/top:5/sign", True),
+        ("probs+gradient/top:5", "probs+gradient/top:3", True),
+        ("probs+gradient/top:3", "probs+gradient/top:5", False),
+        ("probs+gradient/abs", "probs+gradient/sign", False),
+        ("probs+gradient", "probs+gradxinput/abs", True),
+        ("probs+gradxinput", "probs+gradient", False),
+        ("logits+gradient", "probs+gradient", True),
+        ("logits+gradient/sign", "probs+gradient/sign", False),
+        ("logits+integrated", "probs+integrated", False),
+        ("probs+integrated", "labels+integrated", True),
+        ("probs+integrated:5", "probs+integrated:6", False),
+        ("labels+counterfactual", "probs+counterfactual", False),
+        ("logits+counterfactual", "labels+counterfactual", True),
+        ("probs+unheard-of", "probs+unheard-of", True),
+        ("probs+unheard-of", "probs+unheard-of/sign", False),
+    ],
+)
+def test_a_view_contains_what_can_be_computed_from_it(view: str, other: str, held: bool) -> None:
+    assert contains(view, other) is held

@@ -9,11 +9,7 @@ from torch import Tensor
 
 from leakmeter.errors import UsageError
 from leakmeter.oracle.view import View
-
-
-def to_labels(outputs: Tensor) -> Tensor:
-    """The class each row of logits or probabilities names; one column is a score whose sign decides."""
-    return (outputs[:, 0] > 0).long() if outputs.shape[1] == 1 else outputs.argmax(1)
+from leakmeter.victims.spec import to_labels as to_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +64,24 @@ class Answer:
     def gradients(self) -> Tensor:
         """Input gradients of the class outputs shown, [n, classes, *input_shape]; zero where `shown` is False."""
         if "gradients" not in self.columns:
-            raise self._hidden("gradients", f"{self.view}+gradient")
-        gradients, classes = self.columns["gradients"], self._classes()
+            raise self._hidden("gradients", f"{self.view.base}+gradient")
+        return self._of_classes(self.columns["gradients"])
+
+    @property
+    def explanation(self) -> Tensor:
+        """Whatever the view explains: maps as [n, classes, ...], zero where `shown` is False; an input as [n, ...]."""
+        explanation = self.view.explanation
+        if explanation is None:
+            raise self._hidden("explanations", f"{self.view}+gradient")
+        shown = self.columns[explanation.column]
+        return self._of_classes(shown) if explanation.a_map else shown
+
+    def _of_classes(self, maps: Tensor) -> Tensor:
+        classes = self._classes()
         if classes is None:
-            return gradients
-        full = gradients.new_zeros(len(self), self.classes, *gradients.shape[2:])
-        full[torch.arange(len(self))[:, None], classes] = gradients
+            return maps
+        full = maps.new_zeros(len(self), self.classes, *maps.shape[2:])
+        full[torch.arange(len(self))[:, None], classes] = maps
         return full
 
     @property

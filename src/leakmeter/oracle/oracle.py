@@ -198,9 +198,12 @@ class Oracle:
         if not fresh:
             return []
         explained = 0 if view.explanation is None else sum(fresh)
-        work = 0 if view.explanation is None else explained * view.explanation.work(self.spec)
+        work = 0 if view.explanation is None else explained * view.explanation.work(self._responder)
         try:
-            return self.ledger.reserve(account, fresh, explanations=explained, work=work)
+            asks = self.ledger.reserve(account, fresh, explanations=explained, work=work)
+            if work and self._responder.remote:  # what its server would compute unasked is asked of it here
+                self.ledger.reserve(EVALUATION, [work])
+            return asks
         except BudgetExhausted as error:
             waiting = 0
             if self._replay is not None:
@@ -217,12 +220,8 @@ class Oracle:
         columns = on_cpu(present(view, outputs, spec.outputs))
         if view.explanation is not None:
             classes = shown_classes(view, columns) if spec.classes > 1 else None
-            shown = view.explanation.explain(x, Scores(responder, question, view.kind == "logits", classes))
-            for protection in view.protections:
-                shown = protection.protect(shown, question.noise)
-            if not torch.isfinite(shown).all():
-                raise VictimError(f"the victim {spec.name} explained an answer with NaN or infinity")
-            columns |= on_cpu({view.explanation.column: shown})
+            mine = Question(question.noise, partial(self._charge, EVALUATION))
+            columns |= on_cpu(_explained(x, view, Scores(responder, mine, view.kind == "logits", classes)))
         return columns
 
     def _query_cached(self, x: Tensor, cache: dict[bytes, dict[str, Tensor]]) -> Answer:
@@ -234,6 +233,17 @@ class Oracle:
                 cache[key] = {name: column[i : i + 1] for name, column in asked.columns.items()}
         self.ledger.note_cached(ATTACK, len(x) - len(missing))
         return Answer.join([Answer(self.view, self.spec.classes, cache[key]) for key in keys])
+
+
+def _explained(x: Tensor, view: View, scores: Scores) -> dict[str, Tensor]:
+    """The columns of the explanation, protected as the view says."""
+    assert view.explanation is not None
+    shown = view.explanation.explain(x, scores)
+    for protection in view.protections:
+        shown = protection.protect(shown, scores.noise)
+    if not torch.isfinite(shown).all():
+        raise VictimError(f"the victim {scores.spec.name} explained an answer with NaN or infinity")
+    return {view.explanation.column: shown, **view.explanation.beside(shown, scores)}
 
 
 def _checked(outputs: Tensor, rows: int, spec: VictimSpec) -> Tensor:

@@ -45,9 +45,13 @@ class View:
         return cls(kind, k, decimals, *(parse(explained) if plus else ()))  # type: ignore[arg-type]
 
     def __str__(self) -> str:
+        return self.base if self.explanation is None else f"{self.base}+{self.explained}"
+
+    @property
+    def base(self) -> str:
+        """The text before the plus: the view without its explanation."""
         number = self.k if self.kind == "top" else self.decimals
-        base = self.kind if number is None else f"{self.kind}:{number}"
-        return base if self.explanation is None else f"{base}+{self.explained}"
+        return self.kind if number is None else f"{self.kind}:{number}"
 
     @property
     def explained(self) -> str:
@@ -64,22 +68,53 @@ class View:
         if self.k is not None and self.k > spec.classes:
             raise UsageError(f"expected K of top:K to be at most {spec.classes} classes, got {self.k}")
         if self.explanation is not None:
-            self.explanation.check(spec, differentiable=victim.differentiable)
-            if victim.remote:
-                raise NotApplicable(f"the view {self} would ask a remote victim uncounted queries; explain on its side")
+            self.explanation.check(victim)
+            for protection in self.protections:
+                protection.check(self.explanation, spec)
 
 
 def contains(view: str, other: str) -> bool:
     """Whether all that `other` shows can be read off `view`."""
     (base, _, explained), (less, _, asked) = view.partition("+"), other.partition("+")
-    (kind, _, number), (less_kind, _, less_number) = base.partition(":"), less.partition(":")
-    if asked not in ("", explained):
+    if not _base_contains(base, less):
         return False
+    if asked in ("", explained) and (not asked or (base == "logits") == (less == "logits")):
+        return True
+    try:
+        return bool(explained) and _explanation_contains(View.parse(view), View.parse(other))
+    except UsageError:  # of a package that is not installed here
+        return False
+
+
+def _base_contains(base: str, less: str) -> bool:
+    (kind, _, number), (less_kind, _, less_number) = base.partition(":"), less.partition(":")
     if less == "labels" or less == base or (kind == "logits" and less_kind in ("probs", "top")):
         return True
     if kind != less_kind:
         return base == "probs" and less_kind == "top"
     return number == "" or (number.isdigit() and less_number.isdigit() and int(less_number) <= int(number))
+
+
+def _explanation_contains(view: View, other: View) -> bool:
+    """Whether the explanation asked can be computed from the one shown, of the same scores or through softmax."""
+    shown, asked = view.explanation, other.explanation
+    if shown is None or asked is None:
+        return asked is None
+    if (view.kind == "logits") != (other.kind == "logits") and (view.protections or not shown.softmax_known):
+        return False
+    if shown == asked:
+        return _protections_contain(view.protections, other.protections)
+    return not view.protections and asked.name in shown.tells
+
+
+def _protections_contain(shown: tuple[Protection, ...], asked: tuple[Protection, ...]) -> bool:
+    """Whatever is shown can be hidden further; the K largest are among the more than K largest."""
+    if asked[: len(shown)] == shown:
+        return True
+    *before, last = shown
+    if len(asked) < len(shown) or list(asked[: len(before)]) != before:
+        return False
+    return last.at_least(asked[len(before)])
 
 
 def _whole(text: str, what: str, least: int, most: int = 10**9) -> int:

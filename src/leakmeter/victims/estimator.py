@@ -10,6 +10,8 @@ import torch
 
 from leakmeter.data.columns import Column, Columns
 from leakmeter.errors import UsageError, missing_extra
+from leakmeter.models.trees.ensemble import TreeEnsemble
+from leakmeter.models.trees.from_sklearn import from_sklearn
 from leakmeter.victims.facts import Facts
 from leakmeter.victims.function import FunctionVictim
 from leakmeter.victims.kind import Request, VictimKind
@@ -34,14 +36,25 @@ class EstimatorKind(VictimKind):
                 "none to copy, so cut its answers into classes in a function"
             )
         function, outputs = _function(source)
-        columns = request.facts.columns
+        columns, trees = request.facts.columns, _trees(source)
         if columns is not None and hasattr(source, "feature_names_in_"):
-            function = framed(function, columns, list(source.feature_names_in_))
+            function, trees = framed(function, columns, list(source.feature_names_in_)), None
         names = tuple(source.classes_) if all(isinstance(name, str) for name in source.classes_) else None
         facts = request.facts.or_else(
             Facts(outputs=outputs, classes=len(source.classes_), dtype=torch.float64, class_names=names)
         )
-        return facts.about(source).probed(lambda spec: FunctionVictim(function, spec))
+        victim = facts.about(source).probed(lambda spec: FunctionVictim(function, spec))
+        if isinstance(victim, FunctionVictim):
+            victim.trees = trees
+        return victim
+
+
+def _trees(estimator: Any) -> TreeEnsemble | None:
+    """The estimator as an ensemble of trees, where it is one that scikit-learn grew."""
+    try:
+        return from_sklearn(estimator)
+    except (UsageError, AttributeError, KeyError, ValueError, TypeError):
+        return None
 
 
 def _function(estimator: Any) -> tuple[Callable[[np.ndarray], np.ndarray], Outputs]:

@@ -23,6 +23,7 @@ class FunctionVictim(Victim):
         super().__init__(spec)
         self._function = function
         self.notes = tuple(getattr(function, "notes", ()))
+        self.trees = getattr(function, "trees", None)
 
     def compute(self, x: Tensor, question: Question) -> Tensor:  # noqa: ARG002
         """The numbers it returns."""

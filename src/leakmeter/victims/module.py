@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from leakmeter.models.trees.ensemble import TreeEnsemble
 from leakmeter.victims.kind import Request, VictimKind
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Question, Victim
@@ -22,6 +23,7 @@ class ModuleVictim(Victim):
         super().__init__(spec)
         self._module = module.to(device)
         self._device = torch.device(device)
+        self.trees = module if isinstance(module, TreeEnsemble) else None
 
     def compute(self, x: Tensor, question: Question) -> Tensor:  # noqa: ARG002
         """One forward pass."""

@@ -96,6 +96,11 @@ def both_classes(outputs: Tensor, spec: VictimSpec) -> Tensor:
     return torch.cat([1 - column, column], 1) if spec.outputs == "probs" and spec.classes == 2 else column
 
 
+def to_labels(outputs: Tensor) -> Tensor:
+    """The class each row of logits or probabilities names; one column is a score whose sign decides."""
+    return (outputs[:, 0] > 0).long() if outputs.shape[1] == 1 else outputs.argmax(1)
+
+
 def from_array(x: np.ndarray) -> Tensor:
     """An array of any layout as a tensor, copied only where torch cannot share it."""
     native = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))

@@ -27,7 +27,7 @@ class TreeFunction:
     outputs = "probs"
 
     def __init__(self, ensemble: TreeEnsemble, features: int, names: list[str] | None) -> None:
-        self._ensemble = ensemble
+        self.trees = ensemble
         self.input_shape = (features,)
         self.names = names
         """The columns it was trained on, where the file says them."""
@@ -38,7 +38,7 @@ class TreeFunction:
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """A probability for each class."""
         with torch.no_grad():
-            return np.asarray(self._ensemble(torch.from_numpy(x)).softmax(1))
+            return np.asarray(self.trees(torch.from_numpy(x)).softmax(1))
 
 
 class TreesKind(FileKind):

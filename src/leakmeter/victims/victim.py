@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.errors import LeakmeterError, UsageError, VictimError, first_line
+from leakmeter.models.trees.ensemble import TreeEnsemble
 from leakmeter.patience import PATIENCE, patient
 from leakmeter.victims.spec import VictimSpec, both_classes
 
@@ -57,6 +58,8 @@ class Victim:
     notes: tuple[str, ...] = ()
     """What the report must say of how it is asked."""
 
+    trees: TreeEnsemble | None = None
+    """The ensemble it is, where it is one and takes inputs as they are asked: it can be explained exactly."""
     patience: float = PATIENCE
     """Seconds that it may take for one answer, where it computes in this process."""
 

@@ -105,14 +105,17 @@ class TreeEnsemble(nn.Module):
     def _add_up(self, x: Tensor) -> Tensor:
         return self.value[self.leaves(x)].sum(1)
 
-    def _step(self, x: Tensor, node: Tensor) -> Tensor:
+    def goes_left(self, x: Tensor, node: Tensor) -> Tensor:
+        """Where each row, already rounded as `semantics` says, goes at each of its nodes, [n, nodes]."""
         value = x.gather(1, self.feature[node].clamp_min(0))
         threshold = self.threshold[node]
         goes_left = value < threshold if self.semantics[0] else value <= threshold
         if len(self.members):
             goes_left = torch.where(self.category[node] >= 0, self._is_member(node, value), goes_left)
-        goes_left = torch.where(value.isnan(), self.missing_left[node], goes_left)
-        return torch.where(goes_left, self.left[node], self.right[node])
+        return torch.where(value.isnan(), self.missing_left[node], goes_left)
+
+    def _step(self, x: Tensor, node: Tensor) -> Tensor:
+        return torch.where(self.goes_left(x, node), self.left[node], self.right[node])
 
     def _is_member(self, node: Tensor, value: Tensor) -> Tensor:
         """A category nobody declared is in no set."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.errors import NotApplicable, VictimError, first_line
-from leakmeter.victims.spec import VictimSpec
+from leakmeter.victims.spec import VictimSpec, to_labels
 from leakmeter.victims.victim import Question, Responder
 
 
@@ -24,6 +24,8 @@ class Scores:
     """Whether logits are explained."""
     classes: Tensor | None
     """Which class each shown score belongs to, [n, shown]; None: all of them."""
+    graph: bool = False
+    """Whether what is computed can be differentiated by the weights: a thief's own explanation of its student."""
 
     @property
     def spec(self) -> VictimSpec:
@@ -37,7 +39,16 @@ class Scores:
 
     def __call__(self, x: Tensor) -> Tensor:
         """The scores, [n, shown]: one call of the victim a row."""
-        scores = self.responder.respond(x, self.question)
+        with torch.set_grad_enabled(self.graph or x.requires_grad):
+            return self._shown(self.responder.respond(x.clone(), self.question))
+
+    def labels(self, x: Tensor) -> Tensor:
+        """The class of each row, [n]: one call of the victim a row."""
+        with torch.no_grad():
+            outputs = self.responder.respond(x.clone(), self.question)
+        return (outputs.long() if self.spec.outputs == "labels" else to_labels(outputs)).to(x.device)
+
+    def _shown(self, scores: Tensor) -> Tensor:
         if not self.logits and self.spec.outputs == "logits" and self.spec.classes > 1:
             scores = scores.softmax(1)
         return scores if self.classes is None else scores.gather(1, self.classes.to(scores.device))
@@ -48,9 +59,12 @@ class Scores:
         with torch.enable_grad():
             scores = self(x)
             try:
+                last = scores.shape[1] - 1
                 columns = [
-                    torch.autograd.grad(scores[:, column].sum(), x, retain_graph=column + 1 < scores.shape[1])[0]
-                    for column in range(scores.shape[1])
+                    torch.autograd.grad(
+                        scores[:, column].sum(), x, retain_graph=self.graph or column < last, create_graph=self.graph
+                    )[0]
+                    for column in range(last + 1)
                 ]
             except RuntimeError as error:
                 name = self.spec.name
@@ -59,12 +73,13 @@ class Scores:
 
 
 class _Written:
-    """A frozen dataclass whose fields are its numbers, in the order of the text that names it."""
+    """A frozen dataclass whose fields are its numbers, in the order of the text that names it; None: left out."""
 
     name: ClassVar[str]
 
     def __str__(self) -> str:
-        numbers = ",".join(repr(getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]
+        given = (getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+        numbers = ",".join(repr(number) for number in given if number is not None)
         return f"{self.name}:{numbers}" if numbers else self.name
 
 
@@ -74,26 +89,71 @@ class Explanation(_Written, ABC):
     column: ClassVar[str] = "gradients"
     """The column of the `Answer` in which it is shown."""
     needs_gradients: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
+    """Whether the explanation of a weighted sum of scores is the weighted sum of theirs."""
+    softmax_known: ClassVar[bool] = False
+    """Whether that of all logits, with the logits, tells that of the probabilities."""
+    tells: ClassVar[tuple[str, ...]] = ()
+    """Other explanations that follow from this one and the input."""
+    a_map: ClassVar[bool] = True
+    """Whether it says how much each feature mattered; else it is of another kind, such as an input."""
 
-    def check(self, spec: VictimSpec, *, differentiable: bool) -> None:
+    def check(self, victim: Responder) -> None:
         """Refuses a victim that cannot be explained so."""
-        if self.needs_gradients and not differentiable:
+        if self.needs_gradients and not victim.differentiable:
             raise NotApplicable(f"the explanation {self} needs a differentiable victim: an nn.Module or a .pt2 file")
-        if spec.outputs == "labels":
+        if self.needs_gradients and victim.remote:
+            raise NotApplicable(f"the explanation {self} needs gradients, which a remote victim does not give")
+        if victim.spec.outputs == "labels":
             raise NotApplicable(f"the explanation {self} needs a victim that returns logits or probs, got labels")
 
     @abstractmethod
-    def work(self, spec: VictimSpec) -> int:
+    def work(self, victim: Responder) -> int:
         """Gradient computations, or calls of the victim, that one explained row costs the server."""
 
     @abstractmethod
     def explain(self, x: Tensor, scores: Scores) -> Tensor:
         """The explanation of each score of each row, [n, shown, ...]."""
 
+    def beside(self, shown: Tensor, scores: Scores) -> dict[str, Tensor]:  # noqa: ARG002
+        """Other columns that are shown with it."""
+        return {}
+
+    def soft(self, x: Tensor, scores: Scores) -> Tensor:
+        """What a thief compares with its student's: the explanation before anything that has no derivative."""
+        return self.explain(x, scores)
+
+    def mismatch(self, soft: Tensor, shown: Tensor, power: float) -> Tensor:
+        """How far `soft`, the student's, is from one that would be shown so; `power`: the mean square of those shown.
+
+        One number without a unit: 0 where nothing contradicts, about 1 where nothing is known.
+        """
+        return (soft - shown).flatten(1).square().sum(1).mean() / power
+
 
 class Protection(_Written, ABC):
     """What hides part of an explanation. Subclasses are frozen dataclasses."""
 
+    hides: ClassVar[bool] = False
+    """Whether a zero may stand for something that is not shown."""
+    maps_only: ClassVar[bool] = True
+    """Whether it makes no sense of an explanation that is an input."""
+    linear: ClassVar[bool] = False
+    """Whether it leaves the mean of a weighted sum of explanations what it was."""
+
+    def check(self, explanation: Explanation, spec: VictimSpec) -> None:  # noqa: ARG002
+        """Refuses an explanation that cannot be protected so."""
+        if self.maps_only and not explanation.a_map:
+            raise NotApplicable(f"the protection {self} hides a part of a map, and {explanation} shows no map")
+
+    def at_least(self, other: Protection) -> bool:  # noqa: ARG002
+        """Whether what this one leaves is all that `other` leaves, and more."""
+        return False
+
     @abstractmethod
     def protect(self, explanation: Tensor, noise: torch.Generator) -> Tensor:
         """What is shown instead of this explanation, [n, shown, ...]."""
+
+    def mismatch(self, soft: Tensor, shown: Tensor, power: float) -> Tensor:
+        """As that of an explanation: how far an unprotected one is from one that would be shown so."""
+        return (soft - shown).flatten(1).square().sum(1).mean() / power

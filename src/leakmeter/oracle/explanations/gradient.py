@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from leakmeter.oracle.explanations.base import Explanation, Scores
-from leakmeter.victims.spec import VictimSpec
+from leakmeter.victims.victim import Responder
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,10 @@ class Gradient(Explanation):
     """The derivative of each score by each feature."""
 
     name: ClassVar[str] = "gradient"
+    softmax_known: ClassVar[bool] = True
+    tells: ClassVar[tuple[str, ...]] = ("gradxinput",)
 
-    def work(self, spec: VictimSpec) -> int:  # noqa: ARG002
+    def work(self, victim: Responder) -> int:  # noqa: ARG002
         """One gradient."""
         return 1
 

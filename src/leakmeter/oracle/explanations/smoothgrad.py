@@ -10,7 +10,7 @@ from torch import Tensor
 
 from leakmeter.errors import UsageError
 from leakmeter.oracle.explanations.base import Explanation, Scores
-from leakmeter.victims.spec import VictimSpec
+from leakmeter.victims.victim import Responder
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class SmoothGrad(Explanation):
         if not 1 <= self.samples <= 10**9 or self.sigma <= 0:
             raise UsageError(f"expected smoothgrad:SAMPLES,SIGMA with a sample or more and SIGMA above 0, got '{self}'")
 
-    def work(self, spec: VictimSpec) -> int:  # noqa: ARG002
+    def work(self, victim: Responder) -> int:  # noqa: ARG002
         """A gradient for each copy."""
         return self.samples
 
