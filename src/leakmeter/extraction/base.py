@@ -200,7 +200,11 @@ def _measured(attack: Attack, substitute: nn.Module, findings: Findings, oracle:
     if not attack.certified:
         return findings.model_copy(update={"certificate": None})
     truth = fresh_reference(oracle, job.seed)
-    findings = findings.model_copy(update={"certificate": certify_copy(substitute, oracle, truth)})
+    certificate = certify_copy(substitute, oracle, truth)
+    findings = findings.model_copy(update={"certificate": certificate})
+    if findings.complete and not certificate.exact:
+        missing = f"the copy is off by {certificate.relative_error:.1g} of the largest output on fresh points"
+        findings = findings.model_copy(update={"complete": False, "missing": missing})
     if job._reference is None and findings.exact:
         job._reference = truth
     return findings

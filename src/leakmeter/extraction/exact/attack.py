@@ -36,6 +36,8 @@ AskGradient = Callable[[Asker, Tensor], Tensor]
 _PATIENCE = {"open": 20, "saturating": 200, "box": 500}
 """Almost every unit lies on the way to any far point in open space; less so where probabilities set limits or a box."""
 
+_VAGUE = 0.1
+"""The share of the far points that may say nothing because rounding would have hidden what is missing."""
 
 _DEEP_PATIENCE = 200
 """Units of deeper layers may switch at few points of the space only."""
@@ -113,7 +115,7 @@ class _Reconstruction(Attack):
         if job.curve and job.curve[-1].queries == oracle.ledger.spent():
             job.curve.pop()  # a stop at the very end
         job.observe(copy, oracle.ledger.spent())
-        return copy, _findings(asker, found.network.units, _missing(found, patience))
+        return copy, _findings(asker, found.network.units, _missing(found))
 
     def _deep(
         self, oracle: Oracle, job: AttackJob, asker: _Counting, found: Search, surveyor: Surveyor
@@ -198,14 +200,16 @@ def _values(asker: Asker, x: Tensor) -> Tensor:
     return asker.ask(x).values[:, 0]
 
 
-def _missing(found: Search, patience: int) -> str | None:
+def _missing(found: Search) -> str | None:
     """What a search that did not end by itself leaves open."""
     if found.crowded:
         return "a line bends more often than can be kept track of: the victim is no fully connected ReLU network"
     if found.exhausted:
         return f"the budget ended with {found.network.units} units found; what lies beyond them was not asked"
-    if found.quiet < patience:
+    if not found.proved:
         return f"points still held surprises after {found.lines} lines; raise max_lines"
+    if found.vague > _VAGUE * found.quiet:
+        return f"rounding hides what is left beside the {found.network.units} units found; ask for gradients"
     return None
 
 

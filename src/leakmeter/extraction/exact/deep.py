@@ -14,7 +14,8 @@ from leakmeter.extraction.exact.kinks import CrowdedError, Trace
 from leakmeter.extraction.exact.line import SaturatedError
 from leakmeter.extraction.exact.output import Known, regress
 from leakmeter.extraction.exact.peel import Peeler
-from leakmeter.extraction.exact.probes import fresh_points, reach, start_points, switching_points
+from leakmeter.extraction.exact.probes import reach, start_points
+from leakmeter.extraction.exact.proof import proof_points, surprises
 from leakmeter.extraction.exact.survey import Survey, Surveyor
 from leakmeter.extraction.exact.weights import Precision
 
@@ -94,7 +95,6 @@ class DeepSearch:
         """Asks for what the copy lacks; False if nothing is left to ask."""
         if known is not None and float(off.max()) <= 1:
             points, misses = self.verify(known, patience)
-            self.progress.done = self.progress.quiet >= patience
             if self.progress.done or not len(misses):
                 return False
             x, off = torch.cat([x, points]), torch.cat([off, misses])
@@ -186,21 +186,19 @@ class DeepSearch:
     def verify(self, known: Known, patience: int) -> tuple[Tensor, Tensor]:
         """Asks points never asked before until one surprises; returns the last ones and how far off they were."""
         self.progress.quiet = 0
-        points, misses = torch.zeros(0), torch.zeros(0)
-        while self.progress.quiet < patience:
-            batch = self.asker.room(min(max(16, self.progress.quiet), patience - self.progress.quiet))
+        fresh = proof_points(known, self.asker.spec, patience, self.generator, self._far())
+        points, misses = fresh[:0], torch.zeros(0)
+        while self.progress.quiet < len(fresh):
+            batch = self.asker.room(min(max(16, self.progress.quiet), len(fresh) - self.progress.quiet))
             if batch == 0:
-                break
-            points = fresh_points(known.stack, self.asker.spec, batch, self.generator, self._far())
-            if self.progress.quiet == 0:
-                points = torch.cat([switching_points(known.stack, points, self.asker.spec), points])[:batch]
-            points = self.asker.rounded(points)
+                return points, misses
+            points = self.asker.rounded(fresh[self.progress.quiet : self.progress.quiet + batch])
             answer = self.asker.ask(points)
-            points, values = points[answer.usable], answer.values[answer.usable]
-            misses = self.off(known, points, values)
-            if not len(misses) or bool((misses > 1).any()):
-                break
-            self.progress.quiet += len(misses)
+            misses = surprises(self.asker, known, points, answer, self.allowed(points, answer.values))
+            if bool((misses > 1).any()):
+                return points[answer.usable], misses[answer.usable]
+            self.progress.quiet += batch
+        self.progress.done = True
         return points, misses
 
     def mend(self, known: Known, x: Tensor, off: Tensor) -> bool:

@@ -30,7 +30,8 @@ def differences(asker: Asker, network: OneHidden, x: Tensor, value: Tensor, widt
     A box is never left. The last d questions of a budget are asked unchecked.
     """
     d = asker.d
-    step = width * max(1 / 8, d**0.5 / 80)
+    least = asker.eps**0.75 * float(1 + x.square().mean().sqrt())  # a cell may have no width at all
+    step = max(width * max(1 / 8, d**0.5 / 80), least)
     for attempt in range(_TRIES):
         room = asker.room(d + 1)
         if room < d:

@@ -132,8 +132,6 @@ class _Chart:
         self.state[-1] = _Gap.SAME
         self.bracket = torch.zeros_like(known.t)
         """Below this width a gap holds the bend that was predicted for it."""
-        # where all jumps share one direction of the outputs, as with a single output, rank one proves nothing
-        self.rank_tells = ~self._rank_one(self._open()).all()
 
     def settle(self) -> None:
         """Closes what can be closed without a question."""
@@ -144,12 +142,12 @@ class _Chart:
         # where values cannot tell apart what is in a gap, a bend anywhere in it is as good as any
         self.state[gaps[width <= torch.maximum(self._finest(gaps), self._error(gaps) / 4)]] = _Gap.MERGED
         self.state[gaps[width <= self.bracket[gaps]]] = _Gap.KINK
-        if self.rank_tells:
-            gaps = self._open()
-            gaps = gaps[self._rank_one(gaps)]
-            meet, miss, noise = self._meeting(gaps)
-            met = (miss <= noise) & (meet > self.trace.t[gaps]) & (meet < self.trace.t[gaps + 1])
-            self.state[gaps[met]] = _Gap.KINK
+        gaps = self._open()
+        gaps = gaps[self._rank_tells(gaps)]
+        gaps = gaps[self._rank_one(gaps)]
+        meet, miss, noise = self._meeting(gaps)
+        met = (miss <= noise) & (meet > self.trace.t[gaps]) & (meet < self.trace.t[gaps + 1])
+        self.state[gaps[met]] = _Gap.KINK
 
     def plan(self) -> tuple[Tensor, Tensor]:
         """The open gaps and where to ask in each.
@@ -172,15 +170,15 @@ class _Chart:
         margin = torch.maximum(torch.maximum(error, self._finest(gaps)), self.bracket[gaps] / 4)
         ahead, behind = right - meet, meet - left
         # just outside, a point at the end of a gap may lie on the bend; unless it was asked to test the prediction
-        nearest = torch.minimum(ahead, behind)
-        inside = (nearest > 0) | ((nearest > -margin) & (self.bracket[gaps] == 0) & ~self.rank_tells)
+        nearest, rank_tells = torch.minimum(ahead, behind), self._rank_tells(gaps)
+        inside = (nearest > 0) | ((nearest > -margin) & (self.bracket[gaps] == 0) & ~rank_tells)
         predicted = inside & (error < 0.02 * (right - left)) & (margin < 0.2 * (right - left))
         t = torch.where(ahead > behind, meet + margin, meet - margin)
         t = torch.where(behind <= 2 * margin, left + 2 * margin, t)
         t = torch.where(ahead <= 2 * margin, right - 2 * margin, t)
         half = predicted & (self.bracket[gaps] > 0) & (nearest <= 2 * margin)
         # where rank tells, a gap still open holds two bends or more: the point is as good as any, but proves nothing
-        self.bracket[gaps] = torch.where(predicted & ~self.rank_tells, 4 * margin, 0.0)
+        self.bracket[gaps] = torch.where(predicted & ~rank_tells, 4 * margin, 0.0)
         return torch.where(predicted, t, _middle(left, right)), half
 
     def insert(self, gaps: Tensor, answer: Trace) -> None:
@@ -222,11 +220,19 @@ class _Chart:
         difference: Tensor = (one.g - other.g).flatten(1).norm(dim=1)
         return difference <= one.g_noise + other.g_noise
 
+    def _rank_tells(self, gaps: Tensor) -> Tensor:
+        """Whether a jump of rank one is of one unit.
+
+        Not where all outputs follow one number, as a single output does and any number of them behind one unit that is
+        on: there the jumps of any units together have rank one.
+        """
+        both = torch.cat([self.trace.g[gaps], self.trace.g[gaps + 1]], dim=2)
+        rest: Tensor = _beside_lead(both).flatten(1).norm(dim=1)
+        return rest > 2 * self._g_noise(gaps)
+
     def _rank_one(self, gaps: Tensor) -> Tensor:
         """Whether the jump over a gap is w a^T up to noise."""
-        jump = self.trace.g[gaps + 1] - self.trace.g[gaps]
-        w = torch.linalg.eigh(jump @ jump.mT)[1][:, :, -1:]
-        rest: Tensor = (jump - w @ (w.mT @ jump)).flatten(1).norm(dim=1)
+        rest: Tensor = _beside_lead(self.trace.g[gaps + 1] - self.trace.g[gaps]).flatten(1).norm(dim=1)
         return rest <= self._g_noise(gaps)
 
     def _meeting(self, gaps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -238,6 +244,12 @@ class _Chart:
         back = (ahead * bend).sum(1) / (bend**2).sum(1)
         noise = left.f_noise + right.f_noise + self._g_noise(gaps) * self.per_slope * width
         return right.t - back, (ahead - back[:, None] * bend).norm(dim=1), noise
+
+
+def _beside_lead(matrices: Tensor) -> Tensor:
+    """What of matrices [n, C, k] is beside their leading direction of the outputs."""
+    lead = torch.linalg.eigh(matrices @ matrices.mT)[1][:, :, -1:]
+    return matrices - lead @ (lead.mT @ matrices)
 
 
 def _middle(left: Tensor, right: Tensor) -> Tensor:

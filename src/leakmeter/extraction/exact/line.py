@@ -42,6 +42,10 @@ class Line(ABC):
     def explained(self) -> bool:
         """Whether the copy predicted the answers at the far points."""
 
+    def decisive(self) -> bool:
+        """Whether an answer that the copy predicted says anything: rounding hides no difference that matters."""
+        return True
+
     @abstractmethod
     def explore(self) -> int:
         """Adds every unit the copy lacks between the start and the far points; returns the rounds of questions."""

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from leakmeter.errors import Inconclusive
 from leakmeter.extraction.exact.asking import Asker, Pieces
+from leakmeter.extraction.exact.extremes import extreme_points
 from leakmeter.extraction.exact.kinks import CrowdedError
 from leakmeter.extraction.exact.line import Line, SaturatedError
 from leakmeter.extraction.exact.network import OneHidden
@@ -24,8 +25,11 @@ from leakmeter.seeds import stream
 Watch = Callable[[OneHidden], None]
 _CANDIDATES = 8
 _HALVINGS = 24
+_EXTREMES, _SWEEPS = 128, 3
 _AGAIN = 2, 0.1
 """So many units, and such a share of those known, may bend otherwise than before: a bend taken for one that was two."""
+_AGAIN_IN_ALL = 8, 0.5
+"""The same for all lines together."""
 
 
 @dataclass
@@ -39,12 +43,18 @@ class Findings:
     """Lines searched."""
     quiet: int = 0
     """Far points in a row that the copy predicted before they were asked."""
+    vague: int = 0
+    """Those of them at which rounding would have hidden a difference that matters."""
+    proved: bool = False
+    """The extremes of what the copy does were asked as well, and none of them holds a surprise."""
     exhausted: bool = False
     """The budget ended before the search did."""
     halvings: int = 0
     """How often the way to far points had to be halved lately for probabilities to be readable there."""
     crowded: bool = False
     """A line had more bends than can be kept track of."""
+    again: int = 0
+    """How often a known unit bent otherwise than before."""
     deep: bool = False
     """Units bend differently on different lines: there are layers above them."""
     ways: list[Line] = field(default_factory=list)
@@ -62,6 +72,28 @@ def reconstruct(
     start, answer = _begin(asker, generator)
     found = Findings(line.first_piece(asker, start, answer))
     watch(found.network)
+    try:
+        _look_far(asker, line, found, start, generator, patience, max_lines, watch)
+        if found.quiet >= patience and not found.deep:
+            _look_at_extremes(asker, line, found, start, generator, patience, max_lines)
+            watch(found.network)
+    except CrowdedError:
+        found.crowded = True
+    found.exhausted = not found.proved and not found.deep and asker.room(1) == 0
+    return found
+
+
+def _look_far(
+    asker: Asker,
+    line: type[Line],
+    found: Findings,
+    start: Tensor,
+    generator: torch.Generator,
+    patience: int,
+    max_lines: int,
+    watch: Watch,
+) -> None:
+    """Visits random far points until `patience` of them in a row held no surprise."""
     while found.quiet < patience and found.lines < max_lines and not found.deep:
         # few at first: what the first lines teach explains most later points
         batch = asker.room(min(max(2, 10 * found.quiet), patience - found.quiet))
@@ -72,17 +104,40 @@ def reconstruct(
         answer = asker.ask(points)
         found.rounds += 1
         step = 2 if asker.unbounded else 1
-        try:
-            for i in range(0, batch, step):
-                _visit(asker, line, found, start, points[i : i + step], answer[i : i + step], found.halvings)
-                if found.deep:
-                    break
-        except CrowdedError:
-            found.crowded = True
-            break
+        for i in range(0, batch, step):
+            _visit(asker, line, found, start, points[i : i + step], answer[i : i + step], found.halvings)
+            if found.deep:
+                break
         watch(found.network)
-    found.exhausted = found.quiet < patience and asker.room(1) == 0
-    return found
+
+
+def _look_at_extremes(
+    asker: Asker,
+    line: type[Line],
+    found: Findings,
+    start: Tensor,
+    generator: torch.Generator,
+    patience: int,
+    max_lines: int,
+) -> None:
+    """Visits the extremes of what the copy does, again and again (their answers are kept) until none surprises."""
+    found.proved = patience == 0
+    starts = start_points(asker.spec, min(patience // 2 + 1, _EXTREMES), generator)
+    points = extreme_points(found.network.pieces, asker.spec, starts, generator)
+    if found.proved or asker.room(len(points)) < len(points):
+        return
+    answer = asker.ask(points)
+    found.rounds += 1
+    for _ in range(_SWEEPS):
+        lines = found.lines
+        for i in range(len(points)):
+            if found.deep or found.lines >= max_lines:
+                return
+            _visit(asker, line, found, start, points[i : i + 1], answer[i : i + 1], found.halvings)
+        found.proved = found.lines == lines
+        if found.proved:
+            return
+    found.deep = True  # one hidden layer would have been learned by now
 
 
 def _begin(asker: Asker, generator: torch.Generator) -> tuple[Tensor, Pieces]:
@@ -111,8 +166,9 @@ def _visit(
         way = line(asker, found.network, start, points[0], answer)
         if way.explained():
             found.quiet += len(points)
+            found.vague += 0 if way.decisive() else len(points)
             return
-        found.quiet = 0
+        found.quiet = found.vague = 0
         found.lines += 1
         known = found.network.units
         try:
@@ -121,7 +177,11 @@ def _visit(
             answer = answer.spoiled()
         else:
             found.ways = [*found.ways[-1:], way]
-            found.deep = way.again > max(_AGAIN[0], _AGAIN[1] * known)
+            found.again += way.again
+            found.deep = any(
+                again > max(few, share * known)
+                for again, (few, share) in ((way.again, _AGAIN), (found.again, _AGAIN_IN_ALL))
+            )
             return
     for point, one in zip(points, answer.rows(), strict=True):
         if bool(one.usable):

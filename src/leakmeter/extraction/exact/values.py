@@ -19,6 +19,8 @@ from leakmeter.extraction.exact.kinks import Trace, search
 from leakmeter.extraction.exact.line import Line
 from leakmeter.extraction.exact.network import OneHidden, factor
 
+_VAGUE = 0.01
+"""A copy that may be off by this share of how far values move is not called complete."""
 _IMPRECISE = 4.0
 """Cells whose gradient is so many times less precise than the median are measured again where they are wider."""
 
@@ -51,8 +53,18 @@ class ValueLine(Line):
 
     def explained(self) -> bool:
         """Whether the copy predicted the values at the far points."""
-        f, rounding = self._values(self.far, self.answer)
-        return bool((f.norm(dim=1) <= rounding + self.bias_error() + self._blur(self.far)).all())
+        f = self._values(self.far, self.answer)[0]
+        return bool((f.norm(dim=1) <= self._allowed()).all())
+
+    def decisive(self) -> bool:
+        """Whether what is allowed is little against how far the values themselves moved from the start."""
+        moved = (self.answer.values - self.network(self.start[None])).norm(dim=1).max()
+        size = self.answer.values.norm(dim=1).max()  # a victim that is constant moves nowhere
+        return bool((self._allowed() <= _VAGUE * torch.maximum(moved, _VAGUE * size)).all())
+
+    def _allowed(self) -> Tensor:
+        rounding = self._values(self.far, self.answer)[1]
+        return rounding + self.bias_error() + self._blur(self.far)
 
     def explore(self) -> int:
         """Finds the bends by slopes, then walks outwards from the start and pays for the gradient of each cell."""
