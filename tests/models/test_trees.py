@@ -21,11 +21,12 @@ from sklearn.tree import DecisionTreeClassifier
 
 from leakmeter.errors import UsageError
 from leakmeter.models import make_model
-from leakmeter.models.trees.ensemble import TreeEnsemble
+from leakmeter.models.trees.ensemble import Tree, TreeEnsemble, empty_ensemble
 from leakmeter.models.trees.from_catboost import from_catboost
 from leakmeter.models.trees.from_lightgbm import from_lightgbm
 from leakmeter.models.trees.from_sklearn import from_sklearn
 from leakmeter.models.trees.from_xgboost import from_xgboost, parse_json
+from leakmeter.models.trees.masks import Masks, masks
 
 
 def table(classes: int = 2, n: int = 400, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -178,3 +179,36 @@ def test_regressors_and_strange_files_are_told_in_a_sentence() -> None:
         from_lightgbm("hello")
     with pytest.raises(UsageError, match="objective 'regression'"):
         from_lightgbm("num_tree_per_iteration=1\nobjective=regression\nTree=0\n")
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_tables_of_words_end_where_steps_do(strict: bool) -> None:
+    """Tables for columns against walking split by split, at and beside thresholds and with missing values."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 12, size=(400, 4)).astype(float)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    model = RandomForestClassifier(20, max_leaf_nodes=60, random_state=0).fit(x, rng.integers(0, 2, 400))
+    state = from_sklearn(model).state_dict()
+    state["semantics"] = torch.tensor([int(strict), 1, 2])
+    state["threshold"] = state["threshold"].round()  # so that rows lie on thresholds
+    ensemble = empty_ensemble((4,), 2)
+    ensemble.load_state_dict(state)
+    rows = torch.from_numpy(x).double()
+    walked = torch.cat([ensemble.leaves(piece) for piece in rows.split(50)])  # too few rows at a time for tables
+    assert isinstance(masks(state, strict), Masks)
+    assert torch.equal(ensemble.leaves(rows), walked)
+
+
+def test_large_trees_and_shared_branches_are_walked() -> None:
+    x = np.random.default_rng(0).normal(size=(500, 2))
+    deep = from_sklearn(RandomForestClassifier(2, random_state=0).fit(x, np.arange(500) % 2))
+    assert masks(deep.state_dict(), False) is None
+    shared = Tree(
+        np.array([0, 0, 1, -1, -1]),
+        np.zeros(5),
+        np.array([1, 2, 3, 3, 4]),
+        np.array([2, 4, 4, 3, 4]),
+        np.eye(5)[:, :2],
+        np.ones(5, dtype=bool),
+    )
+    assert masks(TreeEnsemble([shared], [0.0, 0.0]).state_dict(), False) is None

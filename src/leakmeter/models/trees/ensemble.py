@@ -15,9 +15,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from leakmeter.models.trees.masks import Masks, masks
+
 Link = Literal["scores", "score", "probs"]
 """What the trees add up to: a logit for each class, one logit for class 1 of two, or a probability for each class."""
 _LINKS: tuple[str, ...] = get_args(Link)
+_MANY = 64  # rows from which tables are worth making
 _WORK = 1 << 22  # numbers held at once while rows fall through the trees
 _LEAF = -1
 
@@ -81,6 +84,7 @@ class TreeEnsemble(nn.Module):
             self.register_buffer(name, tensor)
         self.register_buffer("base", torch.tensor(base, dtype=torch.float64))
         self.register_buffer("semantics", torch.tensor([int(strict), int(single), _LINKS.index(link)]))
+        self._masks: Masks | Literal["none", "unknown"] = "unknown"
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits as float64; probabilities become their logarithms."""
@@ -97,10 +101,18 @@ class TreeEnsemble(nn.Module):
     def leaves(self, x: Tensor) -> Tensor:
         """The node each row ends in, [n, trees]."""
         rows = x.float().double() if self.semantics[1] else x.double()
+        if self._masks == "unknown" and len(rows) >= _MANY:
+            self._masks = masks(dict(self.named_buffers()), bool(self.semantics[0])) or "none"
+        if isinstance(self._masks, Masks):
+            return self._masks.leaves(rows)
         node = self.roots.expand(len(rows), -1)
         while bool((self.feature[node] != _LEAF).any()):
             node = self._step(rows, node)
         return node
+
+    def _apply(self, *rest: Any, **more: Any) -> Any:
+        self._masks = "unknown"  # the buffers move
+        return super()._apply(*rest, **more)  # type: ignore[no-untyped-call]
 
     def _add_up(self, x: Tensor) -> Tensor:
         return self.value[self.leaves(x)].sum(1)
@@ -128,6 +140,7 @@ class TreeEnsemble(nn.Module):
         for name in list(self._buffers):
             if prefix + name in state_dict:
                 setattr(self, name, torch.empty_like(state_dict[prefix + name]))
+        self._masks = "unknown"
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
