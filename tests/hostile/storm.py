@@ -107,6 +107,20 @@ def _run(context: Any, server: HostileServer, name: str, place: Path, chance: ra
     return False
 
 
+def note(path: Path | None, part: str, found: dict[str, Any]) -> None:
+    """Prints what was found and writes it under the name of its part, beside what others found."""
+    text = json.dumps(found, indent=2)
+    if path is not None:
+        whole = json.loads(path.read_text()) if path.exists() else {}
+        path.write_text(json.dumps(whole | {part: found}, indent=2) + "\n")
+    print(text)  # noqa: T201
+
+
+def commit() -> str:
+    """The commit that is tried."""
+    return subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+
+
 def main() -> None:
     """Writes what was found beside the command that found it."""
     parser = argparse.ArgumentParser()
@@ -114,21 +128,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
-    start = time.monotonic()
+    start, tried = time.monotonic(), commit()
     with tempfile.TemporaryDirectory() as folder:
         tally = storm(asked.runs, Path(folder), asked.seed)
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
     found = {
         "command": f"python tests/hostile/storm.py --runs {asked.runs} --seed {asked.seed}",
-        "commit": commit,
+        "commit": tried,
         "behaviours": len(BEHAVIOURS),
-        "storm": vars(tally),
+        **vars(tally),
         "seconds": round(time.monotonic() - start),
     }
-    text = json.dumps(found, indent=2) + "\n"
-    if asked.out is not None:
-        asked.out.write_text(text)
-    print(text)  # noqa: T201
+    note(asked.out, "storm", found)
 
 
 if __name__ == "__main__":
