@@ -15,6 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from leakmeter.files import check_announced
+
 Link = Literal["scores", "score", "probs"]
 """What the trees add up to: a logit for each class, one logit for class 1 of two, or a probability for each class."""
 _LINKS: tuple[str, ...] = get_args(Link)
@@ -141,6 +143,7 @@ def _joined(trees: Sequence[Tree], outputs: int) -> dict[str, Tensor]:
         for node, codes in tree.members.items()
     ]
     width = 1 + max((max(codes, default=0) for _, codes in members), default=-1)
+    check_announced("the categories of its splits", len(members) * width)
     table = torch.zeros(len(members), width, dtype=torch.bool)
     category = torch.full((int(starts[-1]),), -1)
     for row, (node, codes) in enumerate(members):
