@@ -17,6 +17,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,14 @@ def attempt(address: str, folder: Path) -> None:
     os._exit(DONE)
 
 
-def storm(runs: int, folder: Path, seed: int = 0, behaviours: tuple[str, ...] = tuple(BEHAVIOURS)) -> Tally:
-    """That many runs, over all behaviours in turn."""
+def storm(
+    runs: int,
+    folder: Path,
+    seed: int = 0,
+    behaviours: tuple[str, ...] = tuple(BEHAVIOURS),
+    told: Callable[[Tally], None] = lambda tally: None,
+) -> Tally:
+    """That many runs, over all behaviours in turn; `told` hears of what was found so far after each."""
     chance, tally = random.Random(seed), Tally()
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["storm"])
@@ -85,6 +92,7 @@ def storm(runs: int, folder: Path, seed: int = 0, behaviours: tuple[str, ...] = 
             tally.rows_counted += counted
             tally.runs_with_uncounted_rows += seen > counted
             tally.runs_over_budget += counted > BUDGET
+            told(tally)
     return tally
 
 
@@ -108,12 +116,12 @@ def _run(context: Any, server: HostileServer, name: str, place: Path, chance: ra
 
 
 def note(path: Path | None, part: str, found: dict[str, Any]) -> None:
-    """Prints what was found and writes it under the name of its part, beside what others found."""
-    text = json.dumps(found, indent=2)
-    if path is not None:
-        whole = json.loads(path.read_text()) if path.exists() else {}
-        path.write_text(json.dumps(whole | {part: found}, indent=2) + "\n")
-    print(text)  # noqa: T201
+    """Prints what was found, or writes it under the name of its part, beside what others found."""
+    if path is None:
+        print(json.dumps({part: found}))  # noqa: T201
+        return
+    whole = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(whole | {part: found}, indent=2) + "\n")
 
 
 def commit() -> str:
@@ -129,16 +137,19 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     start, tried = time.monotonic(), commit()
+
+    def told(tally: Tally) -> None:
+        found = {
+            "command": f"python tests/hostile/storm.py --runs {asked.runs} --seed {asked.seed}",
+            "commit": tried,
+            "behaviours": min(len(BEHAVIOURS), tally.runs),
+            **vars(tally),
+            "seconds": round(time.monotonic() - start),
+        }
+        note(asked.out, "storm", found)
+
     with tempfile.TemporaryDirectory() as folder:
-        tally = storm(asked.runs, Path(folder), asked.seed)
-    found = {
-        "command": f"python tests/hostile/storm.py --runs {asked.runs} --seed {asked.seed}",
-        "commit": tried,
-        "behaviours": len(BEHAVIOURS),
-        **vars(tally),
-        "seconds": round(time.monotonic() - start),
-    }
-    note(asked.out, "storm", found)
+        storm(asked.runs, Path(folder), asked.seed, told=told)
 
 
 if __name__ == "__main__":
