@@ -17,6 +17,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,14 @@ def attempt(address: str, folder: Path) -> None:
     os._exit(DONE)
 
 
-def storm(runs: int, folder: Path, seed: int = 0, behaviours: tuple[str, ...] = tuple(BEHAVIOURS)) -> Tally:
-    """That many runs, over all behaviours in turn."""
+def storm(
+    runs: int,
+    folder: Path,
+    seed: int = 0,
+    behaviours: tuple[str, ...] = tuple(BEHAVIOURS),
+    told: Callable[[Tally], None] = lambda tally: None,
+) -> Tally:
+    """That many runs, over all behaviours in turn; `told` hears of what was found so far after each."""
     chance, tally = random.Random(seed), Tally()
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["storm"])
@@ -85,6 +92,7 @@ def storm(runs: int, folder: Path, seed: int = 0, behaviours: tuple[str, ...] = 
             tally.rows_counted += counted
             tally.runs_with_uncounted_rows += seen > counted
             tally.runs_over_budget += counted > BUDGET
+            told(tally)
     return tally
 
 
@@ -107,6 +115,20 @@ def _run(context: Any, server: HostileServer, name: str, place: Path, chance: ra
     return False
 
 
+def note(path: Path | None, part: str, found: dict[str, Any]) -> None:
+    """Prints what was found, or writes it under the name of its part, beside what others found."""
+    if path is None:
+        print(json.dumps({part: found}))  # noqa: T201
+        return
+    whole = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(whole | {part: found}, indent=2) + "\n")
+
+
+def commit() -> str:
+    """The commit that is tried."""
+    return subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+
+
 def main() -> None:
     """Writes what was found beside the command that found it."""
     parser = argparse.ArgumentParser()
@@ -114,21 +136,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
-    start = time.monotonic()
+    start, tried = time.monotonic(), commit()
+
+    def told(tally: Tally) -> None:
+        found = {
+            "command": f"python tests/hostile/storm.py --runs {asked.runs} --seed {asked.seed}",
+            "commit": tried,
+            "behaviours": min(len(BEHAVIOURS), tally.runs),
+            **vars(tally),
+            "seconds": round(time.monotonic() - start),
+        }
+        note(asked.out, "storm", found)
+
     with tempfile.TemporaryDirectory() as folder:
-        tally = storm(asked.runs, Path(folder), asked.seed)
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
-    found = {
-        "command": f"python tests/hostile/storm.py --runs {asked.runs} --seed {asked.seed}",
-        "commit": commit,
-        "behaviours": len(BEHAVIOURS),
-        "storm": vars(tally),
-        "seconds": round(time.monotonic() - start),
-    }
-    text = json.dumps(found, indent=2) + "\n"
-    if asked.out is not None:
-        asked.out.write_text(text)
-    print(text)  # noqa: T201
+        storm(asked.runs, Path(folder), asked.seed, told=told)
 
 
 if __name__ == "__main__":

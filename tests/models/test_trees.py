@@ -27,6 +27,7 @@ from leakmeter.models.trees.from_lightgbm import from_lightgbm
 from leakmeter.models.trees.from_sklearn import from_sklearn
 from leakmeter.models.trees.from_xgboost import from_xgboost, parse_json
 from leakmeter.models.trees.masks import Masks, masks
+from leakmeter.models.trees.sound import check_sound
 
 
 def table(classes: int = 2, n: int = 400, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -212,3 +213,25 @@ def test_large_trees_and_shared_branches_are_walked() -> None:
         np.ones(5, dtype=bool),
     )
     assert masks(TreeEnsemble([shared], [0.0, 0.0]).state_dict(), False) is None
+
+
+DAMAGES = {
+    "two parents": {"left": 0},  # a circle
+    "leads outside": {"right": 99},
+    "a column beyond": {"feature": 7},
+    "at categories": {"category": 3},
+}
+
+
+@pytest.mark.parametrize("sentence", DAMAGES)
+def test_an_ensemble_that_cannot_be_walked_is_told(sentence: str) -> None:
+    arrays = {"left": np.array([1, 1, 2]), "right": np.array([2, 1, 2])}
+    whole = Tree(
+        np.array([0, -1, -1]), np.zeros(3), **arrays, value=np.ones((3, 2)), missing_left=np.ones(3, dtype=bool)
+    )
+    ensemble = TreeEnsemble([whole], [0.0, 0.0])
+    check_sound(ensemble, 4)
+    for name, value in DAMAGES[sentence].items():
+        getattr(ensemble, name)[0] = value
+    with pytest.raises(ValueError, match=sentence):
+        check_sound(ensemble, 4)

@@ -12,6 +12,7 @@ from pathlib import Path
 from leakmeter.oracle.ledger import ATTACK
 from leakmeter.progress import Progress
 
+_PARTING = 2.0  # seconds that a line under way may take
 _FIRST, _LONGEST, _GROWTH = 10.0, 120.0, 1.5  # seconds between looks: soon at first, then less and less often
 
 
@@ -43,7 +44,7 @@ def watching(
         yield
     finally:
         stop.set()
-        thread.join()
+        thread.join(_PARTING)
 
 
 class Watch:
@@ -79,6 +80,6 @@ def spent_in(folder: Path) -> int | None:
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=1)) as ledger:
             row = ledger.execute("SELECT queries FROM accounts WHERE name = ?", (ATTACK,)).fetchone()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return None
     return None if row is None else int(row[0])

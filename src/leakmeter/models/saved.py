@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from torch import nn
 from leakmeter.errors import UsageError, first_line
 from leakmeter.files import check_announced, write_atomic, writing
 from leakmeter.models import make_model
+from leakmeter.models.trees.ensemble import TreeEnsemble
+from leakmeter.models.trees.sound import check_sound
 from leakmeter.tensors import to_safetensors
 
 
@@ -41,6 +44,8 @@ def load_network(path: Path) -> nn.Module:
             raise ValueError(f"its weights are not those of {about['model']}")
         model = build()
         model.load_state_dict(weights)
+        if isinstance(model, TreeEnsemble):
+            check_sound(model, math.prod(_shape(about["input_shape"])))
     except (OSError, KeyError, ValueError, TypeError, RuntimeError, RecursionError, SafetensorError) as error:
         if isinstance(error, UsageError):
             raise

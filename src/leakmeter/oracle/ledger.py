@@ -243,7 +243,7 @@ class Ledger:
             raise UsageError(
                 f"cannot write the ledger {self.path}: {error}; free space or choose another --out"
             ) from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # sqlite quotes the damage as it is
             raise Inconclusive(
                 f"the ledger {self.path} is damaged ({error}); it was left as it is: restore it or start a new run"
             ) from error
@@ -260,7 +260,7 @@ def recorded(path: Path) -> dict[str, int]:
     try:
         with closing(sqlite3.connect(path, timeout=60)) as db:
             budget = db.execute("SELECT budget FROM accounts WHERE name = ?", (ATTACK,)).fetchone()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         budget = None  # opening it says what is wrong
     with closing(Ledger(path, budget=budget and budget[0])) as ledger:
         return {account: ledger.spent(account) for account in (ATTACK, EVALUATION)}

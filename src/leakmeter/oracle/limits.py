@@ -227,7 +227,7 @@ class LimitsFile:
             raise UsageError(
                 f"cannot write the shared limits {path}: {error}; free space or choose another --out"
             ) from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # sqlite quotes the damage as it is
             raise self._damaged(error) from error
         if found != "ok":
             raise self._damaged(found)
@@ -244,7 +244,7 @@ class LimitsFile:
             yield
         except sqlite3.OperationalError as error:
             raise UsageError(f"cannot write the shared limits {self._path}: {error}; free space") from error
-        except (sqlite3.DatabaseError, TypeError) as error:  # TypeError: a row or a number is gone
+        except (sqlite3.DatabaseError, UnicodeDecodeError, TypeError) as error:  # TypeError: a row or a number is gone
             raise self._damaged(error) from error
 
     @contextmanager

@@ -7,16 +7,13 @@ and asked once in a process of its own, whose memory and time are limited; a cra
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from leakmeter.errors import UsageError
-from leakmeter.files import LIMIT_VARIABLE, check_announced, most_bytes
+from leakmeter.files import check_announced
+from leakmeter.victims.trial import tried
 
-TRIAL_SECONDS = 60.0
 _PARTS = {  # messages within messages of onnx.proto, by field
     "model": {7: "graph", 25: "function"},
     "graph": {1: "node", 5: "tensor", 15: "sparse"},
@@ -39,7 +36,7 @@ def check_onnx(path: Path) -> None:
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"{path} is not an ONNX model: {error}") from error
-    _try(path)
+    tried("leakmeter.victims.onnx_trial", path)
 
 
 def _walk(message: memoryview, kind: str, path: Path, depth: int) -> None:
@@ -115,20 +112,3 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
         if byte < 128:
             return value, at
     raise ValueError("it holds a number without an end")
-
-
-def _try(path: Path) -> None:
-    """Opens the model and asks it once, in another process."""
-    limit = most_bytes() + 4 * path.stat().st_size
-    command = [sys.executable, "-m", "leakmeter.victims.onnx_trial", str(path), str(limit)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    try:
-        ended = subprocess.run(command, capture_output=True, timeout=TRIAL_SECONDS, env=environment, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise UsageError(f"{path} did not answer a single row within {TRIAL_SECONDS:g} s") from error
-    if ended.returncode == 0:
-        return
-    said = ended.stdout.decode(errors="replace").strip()
-    if ended.returncode < 0 or not said:
-        said = f"opening it ended a process with code {ended.returncode}"
-    raise UsageError(f"{path} cannot be used: {said}; if it needs more memory and you trust it, raise {LIMIT_VARIABLE}")

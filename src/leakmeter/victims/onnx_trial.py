@@ -1,22 +1,10 @@
-"""Run as a process of its own: opens an ONNX file and asks it one row, with limited memory. See `onnx_check.py`."""
+"""Run as a process of its own: opens an ONNX file and asks it one row, with limited memory. See `trial.py`."""
 
 from __future__ import annotations
 
-import resource
-import sys
-from pathlib import Path
-
 import numpy as np
 
-
-def limit_memory(more: int) -> None:
-    """Lets this process take so many bytes more than it has now."""
-    status = Path("/proc/self/status")
-    if not status.exists():  # the limit is Linux's
-        return
-    now = next(int(line.split()[1]) << 10 for line in status.read_text().splitlines() if line.startswith("VmData"))
-    resource.setrlimit(resource.RLIMIT_DATA, (now + more, now + more))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+from leakmeter.victims.trial import limited
 
 
 def attempt(path: str) -> None:
@@ -42,12 +30,4 @@ def attempt(path: str) -> None:
 if __name__ == "__main__":
     import onnxruntime  # noqa: F401, before the limit: it is not the file's doing
 
-    limit_memory(int(sys.argv[2]))
-    try:
-        attempt(sys.argv[1])
-    except MemoryError:
-        print("it needs more memory than it may have")  # noqa: T201
-        sys.exit(1)
-    except Exception as error:
-        print(" ".join(str(error).split())[:300] or type(error).__name__)  # noqa: T201
-        sys.exit(1)
+    limited(attempt)

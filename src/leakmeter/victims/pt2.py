@@ -14,6 +14,7 @@ import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ def harmless_program(path: Path) -> io.BytesIO:
     try:
         with zipfile.ZipFile(path) as archive:
             entries = dict(_entries(archive, path))
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error) as error:
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"{path} is not a torch.export program: {first_line(error)}") from error

@@ -5,6 +5,7 @@ None of them is a pickle. All but CatBoost's are read here, without the library.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import tempfile
 from pathlib import Path
@@ -13,12 +14,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from leakmeter.errors import UsageError, first_line, missing_extra
+from leakmeter.errors import UsageError, missing_extra
+from leakmeter.files import check_announced
 from leakmeter.models.trees import from_lightgbm, from_xgboost
 from leakmeter.models.trees.ensemble import TreeEnsemble
 from leakmeter.models.trees.from_catboost import from_catboost
+from leakmeter.models.trees.sound import check_sound
 from leakmeter.models.trees.ubjson import parse_ubjson
 from leakmeter.victims.kind import FileKind, Request
+from leakmeter.victims.trial import tried
 
 
 class TreeFunction:
@@ -27,6 +31,8 @@ class TreeFunction:
     outputs = "probs"
 
     def __init__(self, ensemble: TreeEnsemble, features: int, names: list[str] | None) -> None:
+        check_announced("a row of its input", 8 * features)
+        check_sound(ensemble, features)
         self.trees = ensemble
         self.input_shape = (features,)
         self.names = names
@@ -62,7 +68,7 @@ def read_trees(path: Path) -> TreeFunction:
             return _lightgbm(path.read_text(errors="replace"), source)
         parse = parse_ubjson if suffix == ".ubj" else from_xgboost.parse_json
         return _xgboost(parse(path.read_bytes(), source), source)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
         if isinstance(error, UsageError):
             raise
         raise UsageError(
@@ -89,24 +95,16 @@ def _lightgbm(text: str, source: str) -> TreeFunction:
 
 
 def _catboost(path: Path) -> TreeFunction:
-    try:
-        import catboost
-    except ImportError as error:
-        raise missing_extra("catboost", "trees") from error
-    model = catboost.CatBoost()
-    try:
-        model.load_model(str(path))
-    except catboost.CatBoostError as error:
-        raise UsageError(f"{path} is not a CatBoost model: {first_line(error)}") from error
-    loss = str(model.get_all_params().get("loss_function", ""))
-    if loss not in ("Logloss", "CrossEntropy", "MultiClass"):
-        raise UsageError(
-            f"expected a CatBoost classifier (Logloss, CrossEntropy or MultiClass) in {path}, got the loss '{loss}'; "
-            "leakmeter measures copies of classifiers"
-        )
+    if importlib.util.find_spec("catboost") is None:
+        raise missing_extra("catboost", "trees")
     with tempfile.TemporaryDirectory() as folder:
-        model.save_model(str(Path(folder) / "model.json"), format="json")
-        document = json.loads((Path(folder) / "model.json").read_text())
-    names = list(model.feature_names_)
+        tried("leakmeter.victims.catboost_trial", path, folder)
+        document, about = (json.loads((Path(folder) / f"{name}.json").read_text()) for name in ("model", "about"))
+    if about["loss"] not in ("Logloss", "CrossEntropy", "MultiClass"):
+        raise UsageError(
+            f"expected a CatBoost classifier (Logloss, CrossEntropy or MultiClass) in {path}, got the loss "
+            f"'{about['loss']}'; leakmeter measures copies of classifiers"
+        )
+    names = about["names"]
     plain = all(name == str(place) for place, name in enumerate(names))
     return TreeFunction(from_catboost(document, str(path)), len(names), None if plain else names)

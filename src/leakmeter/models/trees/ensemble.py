@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from leakmeter.files import check_announced
 from leakmeter.models.trees.masks import Masks, masks
 
 Link = Literal["scores", "score", "probs"]
@@ -157,6 +158,7 @@ def _joined(trees: Sequence[Tree], outputs: int) -> dict[str, Tensor]:
         for node, codes in tree.members.items()
     ]
     width = 1 + max((max(codes, default=0) for _, codes in members), default=-1)
+    check_announced("the categories of its splits", len(members) * width)
     table = torch.zeros(len(members), width, dtype=torch.bool)
     category = torch.full((int(starts[-1]),), -1)
     for row, (node, codes) in enumerate(members):

@@ -31,6 +31,8 @@ def _tree(tree: dict[str, Any], flat: dict[int, int], outputs: int, scale: float
     """All nodes of one level ask the same question, and split number i is bit i of the leaf's number."""
     splits = tree["splits"] or []
     depth = len(splits)
+    if len(tree["leaf_values"]) != outputs << depth:
+        raise ValueError(f"a tree of depth {depth} with {len(tree['leaf_values'])} values")
     inner = (1 << depth) - 1
     leaves = np.asarray(tree["leaf_values"], dtype=float).reshape(-1, outputs) * scale
     nodes = inner + len(leaves)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leakmeter.errors import UsageError
+from leakmeter.files import check_announced
 from leakmeter.models.trees.ensemble import Tree, TreeEnsemble
 
 _CATEGORICAL, _DEFAULT_LEFT, _ZERO_MISSING, _NAN_MISSING = 1, 2, 4, 8
@@ -23,6 +24,7 @@ def from_lightgbm(text: str, source: str = "the LightGBM model") -> TreeEnsemble
     outputs = int(head["num_tree_per_iteration"])
     scale = float(settings.get("sigmoid", 1.0)) if objective == "binary" else 1.0
     blocks = [_fields(block) for block in text.split("end of trees")[0].split("Tree=")[1:]]
+    check_announced(source, 8 * outputs * sum(len(block.get("leaf_value", "")) for block in blocks))
     if "average_output" in head:
         scale /= len(blocks) / outputs
     trees = [_tree(block, number % outputs, outputs, scale, source) for number, block in enumerate(blocks)]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from leakmeter.errors import UsageError
+from leakmeter.files import check_announced
 from leakmeter.models.trees.ensemble import Tree, TreeEnsemble
 
 _TWO, _MANY = ("binary:logistic", "binary:logitraw"), ("multi:softprob", "multi:softmax")
@@ -33,6 +34,7 @@ def from_xgboost(document: dict[str, Any], source: str = "the XGBoost model") ->
     if "model" not in booster or "trees" not in booster["model"]:
         raise UsageError(f"expected an XGBoost model of trees in {source}, got the booster '{booster.get('name')}'")
     model, outputs = booster["model"], _outputs(learner, objective)
+    check_announced(source, 8 * outputs * sum(len(tree["left_children"]) for tree in model["trees"]))
     weights = weights if len(weights) == len(model["trees"]) else weights * len(model["trees"])
     trees = [
         _tree(tree, group, outputs, weight)
@@ -46,7 +48,7 @@ def parse_json(raw: bytes, source: str) -> dict[str, Any]:
     """The document in a `.json` file."""
     try:
         document = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"expected an XGBoost model as JSON in {source}, got {error}") from error
     if not isinstance(document, dict):
         raise UsageError(f"expected an XGBoost model as JSON in {source}, got a {type(document).__name__}")
