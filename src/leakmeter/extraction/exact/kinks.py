@@ -248,7 +248,7 @@ class _Chart:
 
 def _beside_lead(matrices: Tensor) -> Tensor:
     """What of matrices [n, C, k] is beside their leading direction of the outputs."""
-    lead = torch.linalg.eigh(matrices @ matrices.mT)[1][:, :, -1:]
+    lead: Tensor = torch.linalg.eigh(matrices @ matrices.mT)[1][:, :, -1:]
     return matrices - lead @ (lead.mT @ matrices)
 
 

@@ -66,7 +66,7 @@ class _Case:
         oracle = Oracle(defend(text, self.victim), view, budget, seed=server, truth=self.victim, undo=undo)
         steps = 50 if self.settings.quick else STEPS
         recipe = {"steps": steps, "batch": 200, "lr": 2e-3, "schedule": "cyclic"}
-        where = {"data_dir": self.settings.data_dir, "progress": self.settings.progress}
+        where: dict[str, Any] = {"data_dir": self.settings.data_dir, "progress": self.settings.progress}
         done = extract("surrogate", oracle, seed=self.seed, test=self.truth, pool=self.pool, recipe=recipe, **where)
         score = done.curve[-1].score
         assert score is not None
@@ -130,7 +130,7 @@ def _row(place: tuple[str, str, str], found: dict[str, list[Any]], bare: dict[st
         "pool": pool,
         "defense": text,
         "seeds": len(best),
-        "fidelity": {name: over_seeds(rates) for name, rates in reached.items()},
+        "fidelity": {name: over_seeds(rates, copies[name][0]["n"]) for name, rates in reached.items()},
         "best": {"mean": fmean(best), "interval": attack_mean(best, copies["naive"][0]["n"]).model_dump()},
         "kl": {name: fmean(cell["kl"] for cell in cells) for name, cells in copies.items() if cells},
         "accuracy_loss": fmean(cell["accuracy_loss"] for cell in honest),
