@@ -186,7 +186,12 @@ class _Thief:
         names = self.attack.students or usual_students(self.spec)
         trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in names]
         best = ranked(trials)[0].candidates[0]
-        trials += [self._try(replace(best, reading=way), part, name) for way in ways[1:]]
+        trials += [self._try(replace(best, reading=way), part, name) for way in ways[1:] if way != "labels"]
+        best = ranked(trials)[0].candidates[0]
+        if len(ways) > 1:
+            poorer = self._try(replace(best, reading="labels"), part, name)
+            self.tried[str(poorer)] = poorer.held_out
+            trials += [poorer] if part.clearly_better(poorer, ranked(trials)[0]) else []
         best = ranked(trials)[0].candidates[0]
         return trials + [self._try(replace(best, augmentation=change), part, name) for change in changes[1:]]
 
@@ -211,7 +216,8 @@ class _Thief:
     def _copy(self, best: _Trial, name: str) -> nn.Module:
         """The winner, from all answers; where these are coarse, the mean of two of it, which is steadier."""
         x, answer, members = self.asker.x, self.asker.answer, [*best.candidates]
-        if len(members) == 1 and self._coarse(best) and members[0].student != "linear":
+        small = self.spec.features <= _SMALL
+        if len(members) == 1 and small and self._coarse(best) and members[0].student != "linear":
             members *= 2
         seconds = self._seconds(len(x)) / len(members)
         learned = [self._fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
@@ -261,6 +267,11 @@ class _Part:
         same = to_labels(predict(model, self.x[self.held])) == self.answer.labels[self.held]
         return float(same.float().mean())
 
+    def clearly_better(self, poorer: _Trial, best: _Trial) -> bool:
+        """Whether a trial that read less of the answers is better by no accident: short ones flatter labels."""
+        error = math.sqrt(best.held_out * (1 - best.held_out) / len(self.held))
+        return poorer.held_out > best.held_out + _ERRORS * error
+
 
 def ranked(trials: list[_Trial]) -> list[_Trial]:
     """The trials, best first; of equals the one tried first."""
@@ -286,6 +297,8 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 
 _LEAST, _MULTIPLIED = 40, 4  # answers from which some are held out; growth after which all is compared again
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
-_TRIALS, _SHORTEST = 10, 1.0  # a trial takes this fraction of the time for the copy, and some seconds at least
+_TRIALS, _SHORTEST = 8, 1.0  # a trial takes this fraction of the time for the copy, and some seconds at least
+_SMALL = 1024  # features up to which a network has time enough to learn twice
+_ERRORS = 2.0  # standard errors by which labels alone must be better than all that is shown
 _LITTLE = 0.2  # effort below which also these are cut
 _AGAIN = 2  # candidates compared again when there are more answers
