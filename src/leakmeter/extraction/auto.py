@@ -187,13 +187,18 @@ class _Thief:
         trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in names]
         best = ranked(trials)[0].candidates[0]
         trials += [self._try(replace(best, reading=way), part, name) for way in ways[1:] if way != "labels"]
-        best = ranked(trials)[0].candidates[0]
         if len(ways) > 1:
-            poorer = self._try(replace(best, reading="labels"), part, name)
-            self.tried[str(poorer)] = poorer.held_out
-            trials += [poorer] if part.clearly_better(poorer, ranked(trials)[0]) else []
-        best = ranked(trials)[0].candidates[0]
-        return trials + [self._try(replace(best, augmentation=change), part, name) for change in changes[1:]]
+            trials += self._if_better("reading", "labels", trials, part, name)
+        for change in changes[1:]:
+            trials += self._if_better("augmentation", change, trials, part, name)
+        return trials
+
+    def _if_better(self, key: str, value: str, trials: list[_Trial], part: _Part, name: str) -> list[_Trial]:
+        """A trial of the best candidate with less to learn from, if that is clearly better: short trials flatter it."""
+        best = ranked(trials)[0]
+        less = self._try(replace(best.candidates[0], **{key: value}), part, name)
+        self.tried[str(less)] = less.held_out
+        return [less] if less.held_out > best.held_out + _ERRORS * part.error(best.held_out) else []
 
     def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
         x, answer = part.x[part.learned], rows_of(part.answer, part.learned)
@@ -263,14 +268,15 @@ class _Part:
     held: Tensor
 
     def agreement(self, model: nn.Module) -> float:
-        """How often a model names the class of an answer held out."""
-        same = to_labels(predict(model, self.x[self.held])) == self.answer.labels[self.held]
-        return float(same.float().mean())
+        """How often a model names the class of an answer held out, each class that was answered counting the same."""
+        labels = self.answer.labels[self.held]
+        same = (to_labels(predict(model, self.x[self.held])) == labels).double()
+        weight = 1 / labels.bincount()[labels].double()
+        return float((same * weight).sum() / weight.sum())
 
-    def clearly_better(self, poorer: _Trial, best: _Trial) -> bool:
-        """Whether a trial that read less of the answers is better by no accident: short ones flatter labels."""
-        error = math.sqrt(best.held_out * (1 - best.held_out) / len(self.held))
-        return poorer.held_out > best.held_out + _ERRORS * error
+    def error(self, agreement: float) -> float:
+        """The standard error of an agreement."""
+        return math.sqrt(agreement * (1 - agreement) / len(self.held))
 
 
 def ranked(trials: list[_Trial]) -> list[_Trial]:
@@ -299,6 +305,6 @@ _LEAST, _MULTIPLIED = 40, 4  # answers from which some are held out; growth afte
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
 _TRIALS, _SHORTEST = 8, 1.0  # a trial takes this fraction of the time for the copy, and some seconds at least
 _SMALL = 1024  # features up to which a network has time enough to learn twice
-_ERRORS = 2.0  # standard errors by which labels alone must be better than all that is shown
+_ERRORS = 2.0  # standard errors by which to learn from less must be better
 _LITTLE = 0.2  # effort below which also these are cut
 _AGAIN = 2  # candidates compared again when there are more answers

@@ -90,8 +90,9 @@ class Asker:
 
     def plausible(self) -> Tensor:
         """Rows of the queries most like what the victim is meant for: of the pool, else pictures, else all."""
-        liked = [POOL] if POOL in self.names else [name for name in self.names if name not in self._points]
-        numbers = torch.tensor([self.names.index(name) for name in liked])
+        names = [*self.names, OFFSPRING]
+        liked = [POOL] if POOL in names else [name for name in names if name not in self._points]
+        numbers = torch.tensor([names.index(name) for name in liked])
         rows = torch.isin(self._origin, numbers).nonzero()[:, 0]
         return rows if len(rows) >= _PLAUSIBLE else torch.arange(len(self.x))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -13,6 +15,7 @@ from leakmeter.models import make_model
 from leakmeter.victims.spec import VictimSpec
 
 _MOST = 4096  # features above which solving is no longer cheap
+_QUICK = 1024  # features above which a few steps must do
 _RIDGE = 1e-6
 _CONFIDENT = 6.0  # logits of a class never answered lie this far below
 
@@ -49,6 +52,7 @@ def _least_squares(x: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor]:
 
 def _logistic(x: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor]:
     """Of the classes that were answered; the others are never named."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     labels, classes = lesson.answer.labels.numpy(), lesson.spec.classes
@@ -58,7 +62,10 @@ def _logistic(x: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor]:
         sign = 1.0 if classes > 1 or seen[0] == 1 else -1.0
         bias[seen[0] if classes > 1 else 0] = sign * _CONFIDENT
         return weight, bias
-    model = LogisticRegression(C=1.0, max_iter=300).fit(x.numpy(), labels)
+    with warnings.catch_warnings():  # near enough is good enough
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        steps = 300 if x.shape[1] <= _QUICK else 60
+        model = LogisticRegression(C=1.0, max_iter=steps).fit(x.numpy(), labels)
     found, offset = torch.from_numpy(model.coef_).float(), torch.from_numpy(model.intercept_).float()
     if classes == 1:
         return found, offset
