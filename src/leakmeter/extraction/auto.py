@@ -188,15 +188,15 @@ class _Thief:
         best = ranked(trials)[0].candidates[0]
         trials += [self._try(replace(best, reading=way), part, name) for way in ways[1:] if way != "labels"]
         if len(ways) > 1:
-            trials += self._if_better("reading", "labels", trials, part, name)
+            trials += self._if_better(replace(ranked(trials)[0].candidates[0], reading="labels"), trials, part, name)
         for change in changes[1:]:
-            trials += self._if_better("augmentation", change, trials, part, name)
+            best = ranked(trials)[0].candidates[0]
+            trials += self._if_better(replace(best, augmentation=change), trials, part, name)
         return trials
 
-    def _if_better(self, key: str, value: str, trials: list[_Trial], part: _Part, name: str) -> list[_Trial]:
-        """A trial of the best candidate with less to learn from, if that is clearly better: short trials flatter it."""
-        best = ranked(trials)[0]
-        less = self._try(replace(best.candidates[0], **{key: value}), part, name)
+    def _if_better(self, candidate: Candidate, trials: list[_Trial], part: _Part, name: str) -> list[_Trial]:
+        """A trial of what learns from less, if it is clearly better than the best: short trials flatter it."""
+        best, less = ranked(trials)[0], self._try(candidate, part, name)
         self.tried[str(less)] = less.held_out
         return [less] if less.held_out > best.held_out + _ERRORS * part.error(best.held_out) else []
 
