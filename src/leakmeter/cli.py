@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from leakmeter import __version__
-from leakmeter.commands import audit, certify, data, evade, init, options, probe, runs, serve, study, train
+from leakmeter.commands import audit, certify, data, evade, init, options, probe, runs, serve, study, train, watch
 from leakmeter.errors import Inconclusive, LeakmeterError, Stopped, first_line
 from leakmeter.patience import overdue
 from leakmeter.shown import shown
@@ -65,6 +65,7 @@ _COMMANDS: dict[str, Callable[..., int | None]] = {
     "certify": certify.certify,
     "train": train.train,
     "probe": probe.probe,
+    "watch": watch.watch,
     "serve": serve.serve,
     "study": study.study,
     "report": runs.report,

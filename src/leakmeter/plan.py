@@ -200,6 +200,8 @@ class Plan(Settings):
     """The rate limit in force, for the advice in the verdict."""
     patience: float = Field(default=PATIENCE, gt=0, allow_inf_nan=False)
     """Seconds that a victim in this process may take for one answer, and a worker may give no sign of life."""
+    log: dict[str, Any] = Field(default_factory=dict)
+    """How `leakmeter watch` reads an access log; an audit has no use for it."""
     device: str = "cpu"
     threads: int = Field(default=1, ge=1, le=4096)
     """Torch threads a cell computes with: weights are the same bit for bit only for the same number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 from torch import Tensor
 
@@ -26,11 +26,38 @@ class Detector(Protocol):
         """Sees some queries and the labels they were answered with."""
 
 
-DETECTORS: Registry[Callable[..., Detector]] = Registry(
-    "detector", {"prada": "leakmeter.detectors.prada:Prada"}, "leakmeter.detectors"
+class Taught(Detector, Protocol):
+    """A detector that must see honest queries first; until then it raises no alarm."""
+
+    def learn(self, x: Tensor, labels: Tensor) -> None:
+        """Sees honest queries and the labels they were answered with."""
+
+
+DETECTORS: Registry[Callable[..., Detector | Taught]] = Registry(
+    "detector",
+    {
+        "prada": "leakmeter.detectors.prada:Prada",
+        "hoda": "leakmeter.detectors.hoda:Hoda",
+        "seat": "leakmeter.detectors.seat:Seat",
+        "mmd": "leakmeter.detectors.mmd:Mmd",
+    },
+    "leakmeter.detectors",
 )
 
 
 def make_detector(text: str) -> Detector:
     """A fresh detector: its name, and behind a colon its numbers where they are not to be the usual ones."""
     return from_text(DETECTORS, text)
+
+
+def prepared(text: str, honest: tuple[Tensor, Tensor] | None) -> Detector:
+    """A fresh detector that has seen the honest queries, with their labels, if it learns from such."""
+    detector = make_detector(text)
+    if honest is not None and teachable(detector):
+        detector.learn(*honest)
+    return detector
+
+
+def teachable(detector: Detector) -> TypeGuard[Taught]:
+    """Whether it learns from honest queries."""
+    return hasattr(detector, "learn")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from leakmeter.detectors import LIMIT, Detector, make_detector
+from leakmeter.detectors import LIMIT, Detector, make_detector, prepared, teachable
 from leakmeter.oracle.log import AnswerLog
 from leakmeter.settings import Settings
 
@@ -57,8 +57,15 @@ class Detection(Settings):
 
 
 def detect(name: str, recorder: Recorder, honest: tuple[Tensor, Tensor] | None) -> Detection:
-    """Replays the attack on record; honest inputs, with the victim's labels, are the control arm."""
-    attack, control = make_detector(name), make_detector(name)
+    """Replays the attack on record; honest inputs, with the victim's labels, are the control arm.
+
+    A detector that learns from honest queries is taught one half of them, and the other half is the control.
+    """
+    known = None
+    if honest is not None and teachable(make_detector(name)):
+        x, labels = honest
+        known, honest = (x[::2], labels[::2]), (x[1::2], labels[1::2])
+    attack, control = prepared(name, known), prepared(name, known)
     recorder.replay(attack)
     if honest is not None:
         x, labels = (column[: attack.queries] for column in honest)

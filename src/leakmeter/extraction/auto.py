@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import torch
 from pydantic import Field
@@ -114,43 +114,34 @@ class _Trial:
         return " + ".join(map(str, self.candidates))
 
 
-class _Thief:
-    """The attack at work."""
+class Answered(Protocol):
+    """Queries and what was answered to them."""
 
-    def __init__(self, attack: Auto, oracle: Oracle, job: AttackJob) -> None:
-        self.attack, self.oracle, self.job, self.spec = attack, oracle, job, oracle.spec
-        names = usual_sources(oracle.spec) if attack.sources is None else attack.sources
-        pool = None if attack.pool is None else _pool(attack, oracle.spec)
-        self.asker = Asker(oracle, names, pool, stream(job.seed, "auto"))
+    @property
+    def x(self) -> Tensor:
+        """All queries."""
+
+    @property
+    def answer(self) -> Answer:
+        """All answers."""
+
+    def plausible(self) -> Tensor:
+        """Rows that may be held out: those most like what the victim is meant for."""
+
+
+class Chooser:
+    """Compares candidates on answers held out, and copies with the best, whoever asked for them."""
+
+    def __init__(self, attack: Auto, spec: VictimSpec, job: AttackJob, asker: Answered) -> None:
+        self.attack, self.job, self.spec, self.asker = attack, job, spec, asker
         self.ranking: list[_Trial] = []
         self.searched = 0
         """How many answers there were when all candidates were last compared."""
         self.tried: dict[str, float] = {}
 
-    def play(self) -> tuple[nn.Module, Findings]:
-        copy: nn.Module | None = None
-        self._announce()
-        for stop in self.job.stops:
-            self._ask(stop)
-            best = self._best(f"{stop}")
-            copy = self._copy(best, f"{stop}")
-            self.job.observe(copy, len(self.asker.x))
-            if self.asker.exhausted:
-                break
-        assert copy is not None
-        return copy, self._findings()
-
-    def _ask(self, stop: int) -> None:
-        """Up to `stop` queries: first a few of every source, then by what they showed."""
-        asker, sources = self.asker, len(self.asker.names)
-        few = min(max(_FEW * sources, round(_EXPLORED * stop)), math.ceil(stop / 2))
-        if len(asker.x) < few:
-            asker.explore(few - len(asker.x))
-        start, rounds = len(asker.x), 2 if _exact(asker.answer.view) else self.attack.rounds
-        for turn in range(rounds):
-            goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
-            best = None if turn == 0 or len(asker.x) < _LEAST else self._best(f"{stop}-{turn}")
-            asker.exploit(goal, None if best is None or not self._coarse(best) else best.model)
+    def copied(self, name: str) -> nn.Module:
+        """A copy from all answers there are."""
+        return self._copy(self._best(name), name)
 
     def _coarse(self, best: _Trial) -> bool:
         """Whether answers say little more than a label: by what they show, or by what proved best to read of them."""
@@ -236,6 +227,41 @@ class _Thief:
 
     def _seconds(self, n: int) -> float:
         return self.attack.seconds_for(n, self.spec)
+
+
+class _Thief(Chooser):
+    """The attack at work."""
+
+    asker: Asker
+
+    def __init__(self, attack: Auto, oracle: Oracle, job: AttackJob) -> None:
+        names = usual_sources(oracle.spec) if attack.sources is None else attack.sources
+        pool = None if attack.pool is None else _pool(attack, oracle.spec)
+        super().__init__(attack, oracle.spec, job, Asker(oracle, names, pool, stream(job.seed, "auto")))
+
+    def play(self) -> tuple[nn.Module, Findings]:
+        copy: nn.Module | None = None
+        self._announce()
+        for stop in self.job.stops:
+            self._ask(stop)
+            copy = self.copied(f"{stop}")
+            self.job.observe(copy, len(self.asker.x))
+            if self.asker.exhausted:
+                break
+        assert copy is not None
+        return copy, self._findings()
+
+    def _ask(self, stop: int) -> None:
+        """Up to `stop` queries: first a few of every source, then by what they showed."""
+        asker, sources = self.asker, len(self.asker.names)
+        few = min(max(_FEW * sources, round(_EXPLORED * stop)), math.ceil(stop / 2))
+        if len(asker.x) < few:
+            asker.explore(few - len(asker.x))
+        start, rounds = len(asker.x), 2 if _exact(asker.answer.view) else self.attack.rounds
+        for turn in range(rounds):
+            goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
+            best = None if turn == 0 or len(asker.x) < _LEAST else self._best(f"{stop}-{turn}")
+            asker.exploit(goal, None if best is None or not self._coarse(best) else best.model)
 
     def _announce(self) -> None:
         """Says before the first query about how long the learning will take."""

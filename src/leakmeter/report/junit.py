@@ -5,21 +5,25 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from leakmeter.report.words import plain_text
-from leakmeter.results import AuditResult
+from leakmeter.results import AuditResult, Verdict
 
 _Case = tuple[str, str, str]  # name, outcome, message
 _TAGS = {"exceeded": "failure", "undecided": "error"}
 
 
 def junit_xml(result: AuditResult) -> str:
-    """Exceeded is a failure, undecided an error. A failed check is an error: the audit then decides nothing."""
-    verdict = result.verdict
+    """The verdict of an audit."""
+    return verdict_xml(result.verdict, result.created)
+
+
+def verdict_xml(verdict: Verdict, created: str) -> str:
+    """Exceeded is a failure, undecided an error. A failed check is an error: nothing is decided then."""
     policy: list[_Case] = [(ruling.rule, ruling.outcome, ruling.message) for ruling in verdict.rulings]
     checks: list[_Case] = [(check.name, "pass" if check.ok else "undecided", check.message) for check in verdict.checks]
     root = ElementTree.Element("testsuites", {"name": "leakmeter", **_counts([*policy, *checks])})
     for name, cases in (("policy", policy), ("checks", checks)):
         suite = ElementTree.SubElement(
-            root, "testsuite", {"name": f"leakmeter.{name}", "timestamp": plain_text(result.created), **_counts(cases)}
+            root, "testsuite", {"name": f"leakmeter.{name}", "timestamp": plain_text(created), **_counts(cases)}
         )
         for case, outcome, message in cases:
             attributes = {"classname": f"leakmeter.{name}", "name": plain_text(case)}

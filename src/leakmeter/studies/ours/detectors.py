@@ -1,0 +1,168 @@
+"""Detectors over attacks: queries until the alarm, what the thief had by then, and false alarms on honest users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from leakmeter.data.catalogue import load
+from leakmeter.demo import digits_victim
+from leakmeter.detectors import prepared
+from leakmeter.evaluation.intervals import exact
+from leakmeter.evaluation.score import Reference, reference
+from leakmeter.extraction.given import Given, copy_from
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.seeds import derive, stream
+from leakmeter.studies.options import StudyOptions
+from leakmeter.traffic.client import Client, split
+from leakmeter.traffic.honest import honest_clients
+from leakmeter.traffic.thieves import thief
+from leakmeter.victims.load import load_victim
+from leakmeter.victims.victim import Victim
+
+DETECTORS = ("prada", "hoda", "seat", "mmd")
+ACCOUNTS = (1, 10)
+BUDGET, USERS = 1000, 60
+EFFORT = 0.1
+_STEPS = {"steps": 300, "batch": 100, "lr": 3e-3, "schedule": "cyclic"}
+ATTACKS: dict[str, dict[str, Any]] = {
+    "uniform": {"effort": EFFORT},
+    "auto": {"effort": EFFORT},
+    "procedural": {"committee": 1, "lessons": 0, "learn": _STEPS},
+    "surrogate": {"pool": "digits", "recipe": _STEPS},
+    "dfme": {"batch": 64, "width": 16, "student_optimizer": "adam", "student_lr": 2e-3, "generator_lr": 1e-3},
+}
+ADAPTED = "auto, every second query honest"
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A victim, what its owner knows to be honest, what honest users ask, and the truth."""
+
+    victim: Victim
+    known: tuple[Tensor, Tensor]
+    natural: Tensor
+    truth: Reference
+
+
+def main(settings: StudyOptions) -> dict[str, Any]:
+    """Writes `detectors.json` and `.png`: one row a detector, attack and number of accounts, means over seeds."""
+    attacks = [*ATTACKS, ADAPTED][:1] if settings.quick else [*ATTACKS, ADAPTED]
+    budget, users = (200, 5) if settings.quick else (BUDGET, USERS)
+    record = settings.record("detectors", victim="digits, LeNet", budget=budget, users=users, seeds=settings.seeds)
+    scene = _scene()
+    for seed in settings.numbers:
+        for detector in DETECTORS:
+            record.cell(f"honest | {detector} | seed {seed}", partial(_honest, scene, detector, users, seed))
+        for attack in attacks:
+            record.cell(f"{attack} | seed {seed}", partial(_attack, scene, attack, budget, seed))
+    table = [
+        _row(record.content["cells"], detector, attack, accounts, settings.numbers)
+        for detector in DETECTORS
+        for attack in attacks
+        for accounts in ACCOUNTS
+    ]
+    content = record.write(table=table)
+    _draw(table, settings.out / "detectors.png")
+    return content
+
+
+def _scene() -> Scene:
+    """Half of the test digits teach the detectors, honest users ask the other half."""
+    victim = load_victim(digits_victim(), input_shape=(1, 8, 8), low=0.0, high=1.0)
+    test = load("digits", "test")
+    half = len(test) // 2
+    labels = Oracle(victim, "labels").judge(test.x).labels
+    return Scene(victim, (test.x[:half], labels[:half]), test.x[half:], reference(victim, test))
+
+
+def _honest(scene: Scene, detector: str, users: int, seed: int) -> dict[str, Any]:
+    clients = honest_clients(scene.victim, scene.natural, users, queries=150, seed=seed)
+    fired = [_fired(scene, detector, client) for client in clients]
+    return {"users": users, "flagged": sum(each is not None for each in fired)}
+
+
+def _fired(scene: Scene, detector: str, client: Client) -> int | None:
+    watcher = prepared(detector, scene.known)
+    watcher.observe(client.x, client.answer.labels)
+    return watcher.fired_at
+
+
+def _attack(scene: Scene, attack: str, budget: int, seed: int) -> dict[str, Any]:
+    """Of each detector and number of accounts: the thief's queries at the first alarm, and its copy by then."""
+    client = _thief(scene, attack, budget, seed)
+    found: dict[str, Any] = {"fidelity": _fidelity(scene, client, len(client), seed)}
+    for detector in DETECTORS:
+        for accounts in ACCOUNTS:
+            moments = [_fired(scene, detector, part) for part in split(client, accounts)]
+            alarms = [moment for moment in moments if moment is not None]
+            at = None if not alarms else min(len(client), min(alarms) * accounts)
+            by_then = None if at is None else _fidelity(scene, client, at, seed)
+            found[f"{detector}/{accounts}"] = {"queries": at, "fidelity": by_then}
+    return found
+
+
+def _thief(scene: Scene, attack: str, budget: int, seed: int) -> Client:
+    if attack != ADAPTED:
+        return thief(scene.victim, attack, budget, seed=seed, **ATTACKS[attack])
+    client = thief(scene.victim, "auto", budget, seed=seed, **ATTACKS["auto"])
+    pool = load("digits", "train").x
+    decoys = pool[torch.randperm(len(pool), generator=stream(seed, "decoys"))[: budget // 2]]
+    x = client.x.clone()
+    x[1::2] = decoys[: len(x[1::2])]
+    return Client(ADAPTED, x, Oracle(scene.victim, "probs").query(x), client.times, attack=ADAPTED)
+
+
+def _fidelity(scene: Scene, client: Client, n: int, seed: int) -> float:
+    part = client.rows(torch.arange(n))
+    copy = copy_from(Given(part.x, part.answer), scene.victim.spec, derive(seed, "then", n), effort=EFFORT)
+    return scene.truth.score(copy).fidelity
+
+
+def _row(cells: dict[str, Any], detector: str, attack: str, accounts: int, seeds: range) -> dict[str, Any]:
+    found = [cells[f"{attack} | seed {seed}"] for seed in seeds]
+    alarms = [each[f"{detector}/{accounts}"] for each in found]
+    fired = [each for each in alarms if each["queries"] is not None]
+    honest = [cells[f"honest | {detector} | seed {seed}"] for seed in seeds]
+    flagged, users = sum(each["flagged"] for each in honest), sum(each["users"] for each in honest)
+    had = [a["fidelity"] if a["fidelity"] is not None else f["fidelity"] for a, f in zip(alarms, found, strict=True)]
+    return {
+        "detector": detector,
+        "attack": attack,
+        "accounts": accounts,
+        "fired": f"{len(fired)} of {len(alarms)}",
+        "queries at the alarm": fmean(each["queries"] for each in fired) if fired else None,
+        "fidelity the thief had": fmean(had),
+        "false alarms": flagged / users,
+        "false alarms interval": exact(flagged, users).model_dump(),
+    }
+
+
+def _draw(table: list[dict[str, Any]], path: Path) -> None:
+    """Fidelity at the alarm against false alarms; hollow where the detector stayed silent in some run."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    markers = dict(zip(DETECTORS, "osD^", strict=True))
+    colors = {attack: f"C{place}" for place, attack in enumerate(dict.fromkeys(row["attack"] for row in table))}
+    for row in table:
+        fired, runs = row["fired"].split(" of ")
+        point = (row["false alarms"], row["fidelity the thief had"])
+        face = colors[row["attack"]] if fired == runs else "none"
+        size = 40 if row["accounts"] == 1 else 90
+        axes.scatter(*point, s=size, marker=markers[row["detector"]], edgecolor=colors[row["attack"]], facecolor=face)
+    for name, marker in markers.items():
+        axes.scatter([], [], marker=marker, color="0.4", label=name)
+    for name, color in colors.items():
+        axes.scatter([], [], marker="s", color=color, label=name)
+    axes.set(xlabel="false alarms (share of honest users)", ylabel="fidelity the thief had at the alarm")
+    axes.set(xlim=(-0.03, 1.03), ylim=(0, 1.03), title="hollow: silent in some run; large: ten accounts")
+    axes.legend(fontsize=7, loc="lower right")
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,1 @@
+"""What an access log says: who holds how good a copy by now."""
