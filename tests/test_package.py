@@ -8,12 +8,15 @@ import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 import leakmeter
 from leakmeter.cli import app
+from leakmeter.demo import PLAN, QUICK
+from leakmeter.plan import make_plan
 
 ROOT = Path(__file__).parents[1]
 
@@ -77,3 +80,10 @@ def test_the_site_builds_strictly(tmp_path) -> None:
     subprocess.run([*command, str(tmp_path)], check=True, capture_output=True)
     assert "load_victim" in (tmp_path / "reference" / "index.html").read_text()
     assert "nhwc" in (tmp_path / "first-try" / "index.html").read_text()
+
+
+@pytest.mark.parametrize("plan", [PLAN, QUICK])
+def test_the_plans_of_the_demo_are_sound(plan: dict[str, Any]) -> None:
+    checked = make_plan(plan)
+    assert checked.victim.low == 0.0
+    assert checked.victim.high == 1.0

@@ -14,7 +14,7 @@ from leakmeter.training.loop import Batch, Recipe, fit
 
 PLAN: dict[str, Any] = {
     "name": "demo",
-    "victim": {"source": "leakmeter.demo:digits_victim"},
+    "victim": {"source": "leakmeter.demo:digits_victim", "low": 0.0, "high": 1.0},
     "data": {"name": "digits"},
     "views": ["probs", "labels"],
     "budget": 2000,
@@ -25,6 +25,17 @@ PLAN: dict[str, Any] = {
     "transfer": {"attack": "pgd", "limit": 100},
     "certify": {"sigma": 0.1, "n": 500, "limit": 100},
 }
+
+QUICK: dict[str, Any] = {
+    **{key: PLAN[key] for key in ("victim", "data")},
+    "name": "demo-quick",
+    "views": ["labels"],
+    "budget": 500,
+    "seeds": [0],
+    "attacks": [{"name": "surrogate", "pool": "digits", "recipe": _QUICK}],
+    "transfer": {"attack": "fgsm", "limit": 50},
+}
+"""Half a minute: whether everything is in place, not what leaks."""
 
 
 def digits_victim() -> nn.Module:

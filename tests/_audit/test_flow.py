@@ -140,3 +140,17 @@ def test_unbounded_inputs_stay_unbounded_on_their_way_to_a_worker(shop: Path) ->
     assert json.loads((result.folder / "results.json").read_text())["plan"]["victim"]["low"] == "-Infinity"
     again = lm.audit(plan, resume=result.folder)
     assert again.cells == result.cells
+
+
+def test_a_copy_is_measured_class_by_class_and_classes_have_their_names(shop: Path) -> None:
+    names = [f"kind {k}" for k in range(10)]
+    plan = {**PLAN, "seeds": [0], "data": {"name": "digits"}, "victim": {**PLAN["victim"], "classes": names}}
+    found = lm.audit(plan, out=shop)
+    (cell,) = found.cells
+    score = cell.final.score
+    assert sum(each.n for each in cell.class_scores) == score.n
+    assert sum(each.same for each in cell.class_scores) == round(score.fidelity * score.n)
+    page = (found.folder / "report.html").read_text()
+    most = max(range(10), key=lambda k: cell.class_scores[k].n)
+    assert "Class by class" in page
+    assert f"kind {most}" in page

@@ -173,3 +173,11 @@ def test_the_strongest_thief_is_told_with_its_controls() -> None:
         "With such a copy (surrogate, seeing labels), 60.0% of correct inputs can be flipped at linf 0.1 (pgd), "
         "against 3.0% for random noise and 90.0% white-box."
     )
+
+
+def test_attacks_that_failed_are_said_to_have_failed_and_what_to_do() -> None:
+    headline, _ = told([cell({100: 0.12}, untrained=score(0.11))])
+    assert headline.startswith("The attacks failed, which protects nothing: after")
+    assert "Check the range (low, high) and shape of the inputs, raise the budget" in headline
+    headline, _ = told([cell({100: 0.12}, untrained=score(0.11)), cell({100: 0.5}, 1, untrained=score(0.11))])
+    assert headline.startswith("An outsider with")

@@ -104,8 +104,13 @@ NEXT_TO = {
 
 
 def test_every_check_is_tried_on_both_sides() -> None:
-    assert [check.name for check in soundness([cell()])] == list(NEXT_TO)
-    assert all(check.ok for check in soundness([cell()]))
+    whole = soundness([cell(transfer=transfer(60, 90))])
+    assert [check.name for check in whole] == list(NEXT_TO)
+    assert all(check.ok for check in whole)
+
+
+def test_a_white_box_that_was_not_measured_does_not_hold() -> None:
+    assert [check.name for check in soundness([cell()])] == [name for name in NEXT_TO if name != "white box strongest"]
 
 
 @pytest.mark.parametrize("name", NEXT_TO)

@@ -121,6 +121,7 @@ def _run(
             curve=copy.curve,
             findings=copy.findings,
             untrained=copy.untrained,
+            class_scores=[] if truth is None else truth.class_scores(copy.substitute),
             **({} if truth is None else health(oracle, truth)),
             transfer=transfer,
             transfer_error=transfer_error,

@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     from leakmeter._audit.flow import Audit
 
 
-def demo(out: options.Out = Path("runs"), display: options.Display = None) -> int:
+def demo(
+    out: options.Out = Path("runs"),
+    quick: Annotated[bool, typer.Option("--quick", help="one cell: whether everything is in place")] = False,
+    display: options.Display = None,
+) -> int:
     """A whole small audit on embedded data."""
     from leakmeter._audit.flow import audit as run_audit
-    from leakmeter.demo import PLAN
+    from leakmeter.demo import PLAN, QUICK
 
-    return _conclude(run_audit(PLAN, out=out, progress=options.display(display)))
+    return _conclude(run_audit(QUICK if quick else PLAN, out=out, progress=options.display(display)))
 
 
 def audit(

@@ -60,7 +60,14 @@ def load(
         columns = describe(frame.select([*(names or frame.columns)]), path, target)
     x = torch.from_numpy(encode(frame, columns, path))
     y, classes = (None, None) if target is None else labels(frame[target], path)
-    whole = Dataset(path.stem, x, y, None if classes is None else len(classes), columns=columns)
+    whole = Dataset(
+        path.stem,
+        x,
+        y,
+        None if classes is None else len(classes),
+        columns=columns,
+        class_names=() if classes is None or all(map(str.isdecimal, classes)) else tuple(classes),
+    )
     if split == "all":
         return whole
     if len(whole) < _FEWEST:

@@ -28,3 +28,10 @@ def explained(cell: CellResult) -> bool:
     chosen = () if cell.findings is None else (trial.name for trial in cell.findings.tried if trial.chosen)
     names = [cell.attack, *(name.split()[0] for name in chosen)]
     return "+" in cell.view and any(name in ATTACKS and ATTACKS[name].reads_explanations for name in names)
+
+
+def beats_untrained(cell: CellResult) -> bool:
+    """Whether the copy is surely better than a network that learned nothing, as far as that was measured."""
+    if cell.untrained is None or cell.final is None or cell.final.score is None:
+        return True
+    return cell.final.score.fidelity_interval.low > cell.untrained.fidelity_interval.high

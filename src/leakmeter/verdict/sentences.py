@@ -12,7 +12,7 @@ from leakmeter.oracle.view import contains
 from leakmeter.plan import Plan
 from leakmeter.results import Arm, CellResult, CopyCost
 from leakmeter.verdict.arms import arm_label
-from leakmeter.verdict.findings import explained, whole
+from leakmeter.verdict.findings import beats_untrained, explained, whole
 
 GOOD = 0.9  # the fidelity of a copy worth stealing
 RATE = 1000  # queries a day, where the plan states no limit
@@ -30,6 +30,13 @@ def headline(arms: list[Arm], cells: list[CellResult]) -> str:
     if not attackers:
         return "No attack was measured."
     best = max(attackers, key=_best_copy)
+    if _all_failed(cells):
+        return (
+            f"The attacks failed, which protects nothing: after {best.queries:,} queries the best copy ({best.label}, "
+            f"seeing {best.view}) agrees on {_best_copy(best):.1%} of inputs, no better than a network that learned "
+            "nothing. Check the range (low, high) and shape of the inputs, raise the budget, or give a pool of inputs "
+            "like those the model sees."
+        )
     tries = f"the best of {best.seeds} tries, {best.fidelity:.1%} on average" if best.seeds > 1 else "one try"
     trivial = "" if best.constant is None else f"; always naming one class would agree on {best.constant:.1%}"
     return (
@@ -49,6 +56,11 @@ def sentences(plan: Plan, arms: list[Arm], cells: list[CellResult]) -> list[str]
         *_transfer(cells),
         *_explanations(cells),
     ]
+
+
+def _all_failed(cells: list[CellResult]) -> bool:
+    attackers = [cell for cell in cells if cell.status == "done" and not cell.control]
+    return attackers != [] and not any(beats_untrained(cell) for cell in attackers)
 
 
 def _attackers(arms: list[Arm]) -> list[Arm]:

@@ -9,7 +9,7 @@ from leakmeter.evaluation.score import Score
 from leakmeter.extraction.findings import COLLAPSED
 from leakmeter.oracle.view import contains
 from leakmeter.results import CellResult, Check
-from leakmeter.verdict.findings import mistaken, whole
+from leakmeter.verdict.findings import beats_untrained, mistaken, whole
 
 FEW_POINTS = 100
 SATURATED = 0.95
@@ -98,13 +98,22 @@ def soundness(cells: list[CellResult]) -> list[Check]:
             "the best copy made where more is shown is surely worse than the best one made where less is",
             "Whoever sees more can throw it away: the attack on the richer view was too weak, its reading is too low.",
         ),
+        *_white_box(done),
+    ]
+
+
+def _white_box(done: list[CellResult]) -> list[Check]:
+    """Nothing where no white box was measured, as of a server: a check that cannot fail says nothing."""
+    if not any(cell.transfer is not None and cell.transfer.white_box_rate is not None for cell in done):
+        return []
+    return [
         _check(
             "white box strongest",
             [f"{cell.id}: the copy's examples transfer better than white-box ones" for cell in done if _odd(cell)],
             "white-box examples are at least as strong as transferred ones",
             "adversarial examples made on a copy fool the victim more often than those made on the victim itself",
             "The white-box attack is too weak or the victim hides its gradients; transfer rates understate the risk.",
-        ),
+        )
     ]
 
 
@@ -146,18 +155,12 @@ def _no_better_than_untrained(cells: list[CellResult]) -> list[str]:
     """The surfaces on which no attack got anywhere; that one of several is weak there weakens nothing."""
     surfaces: dict[tuple[str, str], list[bool]] = defaultdict(list)
     for cell in cells:
-        surfaces[cell.view, cell.defense].append(_beats_untrained(cell))
+        surfaces[cell.view, cell.defense].append(beats_untrained(cell))
     return [
         f"showing {view}, defense {defense}, no copy is better than an untrained network"
         for (view, defense), beaten in surfaces.items()
         if not any(beaten)
     ]
-
-
-def _beats_untrained(cell: CellResult) -> bool:
-    if cell.untrained is None or cell.final is None or cell.final.score is None:
-        return True
-    return cell.final.score.fidelity_interval.low > cell.untrained.fidelity_interval.high
 
 
 def _odd(cell: CellResult) -> bool:
