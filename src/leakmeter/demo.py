@@ -18,10 +18,12 @@ PLAN: dict[str, Any] = {
     "data": {"name": "digits"},
     "views": ["probs", "labels"],
     "budget": 2000,
-    "stops": [1, 30, 250, 1000],
+    "stops": [1, 30, 250],
     "seeds": [0, 1, 2],
-    "minutes": 0.8,
-    "attacks": [{"name": "auto"}, {"name": "auto", "sources": [], "pool": "digits", "control": True}],
+    "attacks": [
+        {"name": "auto", "effort": 0.25},
+        {"name": "auto", "effort": 0.15, "sources": [], "pool": "digits", "control": True},
+    ],
     "transfer": {"attack": "pgd", "limit": 100},
     "certify": {"sigma": 0.1, "n": 500, "limit": 100},
 }
@@ -31,8 +33,8 @@ QUICK: dict[str, Any] = {
     "name": "demo-quick",
     "views": ["labels"],
     "budget": 500,
-    "seeds": [0],
-    "attacks": [{"name": "surrogate", "pool": "digits", "recipe": _QUICK}],
+    "quick": True,
+    "attacks": [{"name": "auto"}],
     "transfer": {"attack": "fgsm", "limit": 50},
 }
 """Half a minute: whether everything is in place, not what leaks."""
