@@ -1,6 +1,6 @@
 """Exact reconstruction over many victims of mixed shapes: is a copy that calls itself exact ever wrong?
 
-    python bench/exact_soak.py [--runs 200] [--first 0]
+    python bench/exact_soak.py [--runs 200] [--first 0] [--minutes 30]
 
 Each run draws a victim (depth, widths, outputs, view, precision, box, and now and then one that is no fully connected
 ReLU network) and a seed for the attack. The owner's test is white-box: thousands of points near and far, and points to
@@ -82,8 +82,11 @@ def hard_points(net: nn.Sequential, x: Tensor, box: bool) -> Tensor:
     for depth in range(1, len(net)):
         y = net[depth - 1](y)
         if isinstance(net[depth], nn.ReLU):
-            for unit in ((y > 0).all(0) | (y <= 0).all(0)).nonzero()[:, 0].tolist():
-                found.append(_driven(net[:depth], unit, x[:_STARTS], -1.0 if bool(y[0, unit] > 0) else 1.0, box))
+            stuck = ((y > 0).all(0) | (y <= 0).all(0)).nonzero()[:, 0].tolist()
+            sides = [-1.0 if bool(y[0, unit] > 0) else 1.0 for unit in stuck]
+            found += [
+                _driven(net[:depth], unit, x[:_STARTS], side, box) for unit, side in zip(stuck, sides, strict=True)
+            ]
     return torch.cat(found)
 
 
@@ -132,13 +135,12 @@ def one(run: int) -> dict[str, Any]:
         return spec | {"outcome": "exception", "why": f"{error!r} {traceback.format_exc()[-400:]}"}
     error = off(net, copy.substitute, spec)
     right, said = error <= _TOLERANCE[getattr(torch, spec["dtype"])], copy.findings
-    outcome = (
-        ("exact" if right else "FALSELY EXACT")
-        if said.exact
-        else ("complete, not exact" if said.complete else "incomplete")
-    )
-    if said.complete and not said.exact and not right:
-        outcome = "FALSELY COMPLETE"
+    if said.exact:
+        outcome = "exact" if right else "FALSELY EXACT"
+    elif said.complete:
+        outcome = "complete, not exact" if right else "FALSELY COMPLETE"
+    else:
+        outcome = "incomplete"
     return spec | {
         "outcome": outcome,
         "right": right,
@@ -154,16 +156,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="no new run after so many")
     arguments = parser.parse_args()
-    rows = []
+    rows: list[dict[str, Any]] = []
+    end = time.perf_counter() + 60 * arguments.minutes
     for run in range(arguments.first, arguments.first + arguments.runs):
+        if time.perf_counter() > end:
+            break
         rows.append(one(run))
         row = rows[-1]
         print(run, *(row.get(key) for key in ("kind", "widths", "view", "dtype", "box", "outcome", "layers")), end=" ")
         print(f"{row.get('error', 0):.1e}", row.get("queries"), row.get("seconds"), row["why"], flush=True)
     outcomes = [row["outcome"] for row in rows]
     counts = {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}
-    command = f"python bench/exact_soak.py --runs {arguments.runs} --first {arguments.first}"
+    command = f"python bench/exact_soak.py --runs {len(rows)} --first {arguments.first}"
     keep("exact_soak", {"command": command, "threads": torch.get_num_threads(), "counts": counts, "rows": rows})
     print(counts)
 

@@ -111,3 +111,11 @@ def test_any_bends_are_found_or_marked_and_always_add_up(places: list[float], ou
     apart = torch.tensor(sorted(places)).diff().min() if len(places) > 1 else 1.0
     if apart > 1e-3:
         assert len(bends.t) == len(places)
+
+
+def test_units_behind_one_that_is_on_are_told_apart() -> None:
+    at = torch.randn(12, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    function = Bent(at, 4, 6)
+    function.w = torch.outer(function.w[:, 0], function.w[0])  # all outputs follow one number
+    bends = function.search()
+    assert torch.allclose(bends.t, at.sort().values, atol=1e-9)

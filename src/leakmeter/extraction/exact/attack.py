@@ -129,7 +129,11 @@ class _Reconstruction(Attack):
         layers = [] if known is None else [layer.units for layer in known.stack.layers]
         job.notes["search"] = {"rounds": asker.rounds, "lines": progress.lines, "quiet_points": progress.quiet}
         job.notes["layers"] = layers
-        copy = hand_over(found.network, asker.contrasts) if known is None else hand_over_deep(known, asker.contrasts)
+        copy: nn.Module
+        if known is None or (not progress.done and search.closer(found.network, known)):
+            copy = hand_over(found.network, asker.contrasts)
+        else:
+            copy = hand_over_deep(known, asker.contrasts)
         job.observe(copy.to(job.device), oracle.ledger.spent())
         return copy, _findings(asker, sum(layers), search.missing())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -138,22 +139,27 @@ class DeepSearch:
             if self.asker.room(8) < 8:
                 return False
             try:
-                self.surveys.append(self.surveyor(self.asker, origin, along, ends, False))
+                self.surveys.append(self.surveyor(self.asker, origin, along, ends, False, None, False))
             except SaturatedError:
                 self.halvings += 1
                 continue
             return True
         return False
 
-    def across(self, origin: Tensor, along: Tensor) -> Survey | None:
-        """A short line across one unit's surface."""
+    def across(self, origin: Tensor, along: Tensor, careful: bool) -> Survey | None:
+        """A short line across one unit's surface; `careful` the second time it is asked for, or at once."""
         if self.asker.room(8) < 8:
             return None
+        known = None
+        if careful and self.surveys[-1].origin is origin:
+            if not self.asker.explained:
+                return self.surveys[-1]  # values are never trusted
+            known = self.surveys.pop().cells
         tips = torch.stack([origin + along, origin - along])
         if not torch.equal(self.asker.spec.clamp(tips.reshape(-1, *self.asker.spec.input_shape)).flatten(1), tips):
             return None
         try:
-            survey = self.surveyor(self.asker, origin, along, (-1.0, 1.0), True)
+            survey = self.surveyor(self.asker, origin, along, (-1.0, 1.0), True, known, not careful)
         except SaturatedError:
             return None
         self.surveys.append(survey)
@@ -168,6 +174,12 @@ class DeepSearch:
         known.open = Bank(list(self.surveys)).x[: len(reading.open)][reading.open]
         off = self.off(known, x, cells.f)
         return known, x, off
+
+    def closer(self, one: Callable[[Tensor], Tensor], other: Callable[[Tensor], Tensor]) -> bool:
+        """Whether one copy is mostly closer than the other to what was asked."""
+        x, cells = self._cells()
+        off = [(copy(x) - cells.f).norm(dim=1) for copy in (one, other)]
+        return float((off[0] < off[1]).double().mean()) > 0.5
 
     def _cells(self) -> tuple[Tensor, Trace]:
         cells = Trace.all([survey.safe_cells for survey in self.surveys])
@@ -208,9 +220,9 @@ class DeepSearch:
         good = x[torch.where(off <= 1, distance, torch.inf).argmin()]
         if self.asker.explained:
             place = find_boundary(self.asker, known.pieces, good, bad, self.allowed)
-            return place is not None and self.across(*place) is not None
+            return place is not None and self.across(*place, True) is not None
         try:
-            self.surveys.append(self.surveyor(self.asker, good, bad - good, (0.0, 1.0), False))
+            self.surveys.append(self.surveyor(self.asker, good, bad - good, (0.0, 1.0), False, None, False))
         except SaturatedError:
             return False
         return True

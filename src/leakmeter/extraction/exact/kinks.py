@@ -76,6 +76,7 @@ def search(
     resolution: float,
     room: Callable[[int], int] = lambda wanted: wanted,
     believe: bool = False,
+    trust: bool = False,
     max_rounds: int = 200,
 ) -> Bends:
     """All bends between the first and the last of the `known` points.
@@ -93,9 +94,10 @@ def search(
         resolution: the least distance between two positions, relative to 1 + |t|.
         room: how many of so many questions the budget still allows.
         believe: whether a prediction that held on its longer side is believed without asking about the other.
+        trust: whether two pieces that meet are neighbours, because whoever asks will know if they are not.
         max_rounds: how often to ask at most.
     """
-    chart = _Chart(known, along, resolution, believe)
+    chart = _Chart(known, along, resolution, believe, trust)
     most = min(max(_NUMBERS // known.g[0].numel(), _POINTS[0]), _POINTS[1])
     rounds = 0
     while rounds < max_rounds:
@@ -125,8 +127,9 @@ class _Gap(IntEnum):
 class _Chart:
     """What is known of the segment. Gap i lies between points i and i + 1; the last point has none."""
 
-    def __init__(self, known: Trace, along: Tensor, resolution: float, believe: bool) -> None:
+    def __init__(self, known: Trace, along: Tensor, resolution: float, believe: bool, trust: bool) -> None:
         self.trace, self.along, self.resolution, self.believe = known, along, resolution, believe
+        self.trust = trust
         self.per_slope = float(along.norm()) / len(along) ** 0.5  # rounding errors of components are independent
         self.state = torch.full((len(known.t),), _Gap.OPEN)
         self.state[-1] = _Gap.SAME
@@ -228,7 +231,7 @@ class _Chart:
         """
         both = torch.cat([self.trace.g[gaps], self.trace.g[gaps + 1]], dim=2)
         rest: Tensor = _beside_lead(both).flatten(1).norm(dim=1)
-        return rest > 2 * self._g_noise(gaps)
+        return (rest > 2 * self._g_noise(gaps)) | self.trust
 
     def _rank_one(self, gaps: Tensor) -> Tensor:
         """Whether the jump over a gap is w a^T up to noise."""
@@ -248,8 +251,9 @@ class _Chart:
 
 def _beside_lead(matrices: Tensor) -> Tensor:
     """What of matrices [n, C, k] is beside their leading direction of the outputs."""
-    lead: Tensor = torch.linalg.eigh(matrices @ matrices.mT)[1][:, :, -1:]
-    return matrices - lead @ (lead.mT @ matrices)
+    lead = torch.linalg.eigh(matrices @ matrices.mT)[1][:, :, -1:]
+    rest: Tensor = matrices - lead @ (lead.mT @ matrices)
+    return rest
 
 
 def _middle(left: Tensor, right: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.bank import Bank, beside, claims, first_layer
+from leakmeter.extraction.exact.follow import Followed, facing, follow
 from leakmeter.extraction.exact.rows import agree, evidence, merge, signs
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.survey import Survey
@@ -18,6 +19,9 @@ _UNSEEN = 0.05
 """Crossings without a bend that a unit may have, against those with one."""
 _FAILURES, _FEW, _MANY_LINES = 48, 12, 9
 """Bends tried in vain as units that no other bend shows; fewer while lines are few: one more shows more."""
+
+_UNDECIDED = 0.1
+"""The share of a layer's units whose orientation no bend may show before surfaces are followed to tell it."""
 
 
 @dataclass
@@ -35,6 +39,10 @@ class Peeler:
     def __init__(self, explore: Explore, surveys: Callable[[], list[Survey]], precision: Precision) -> None:
         self.explore, self.surveys, self.precision = explore, surveys, precision
         self.tried: set[tuple[float, ...]] = set()
+        self.kept: list[Layer] = []
+        """Layers with rows that were followed, which took many questions: they are not read again."""
+        self.rows: dict[int, list[Followed]] = {}
+        """Rows followed to see which way the units below them face, by the number of layers below."""
 
     def read(self, again: int = 2) -> Reading:
         """Peels layer after layer until no bend is left or none can be explained; from the start if that helps."""
@@ -43,14 +51,40 @@ class Peeler:
         layer = first_layer(bank, self.precision.tolerance)
         if layer is None:
             return reading
-        layer = layer.join(Layer.passing(beside(layer, bank, self.precision.tolerance)))
+        if self.kept and layer.units <= self.kept[0].units:
+            layer = self.kept[0]
+        else:
+            self._forget()
+            layer = layer.join(Layer.passing(beside(layer, bank, self.precision.tolerance)))
         basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
         self.weights = Weights(self.explore, self.precision, basis)
-        while layer is not None and self._accept(reading, bank, layer):
-            if bool(reading.open.any()):
-                self._orient(reading, bank)
-            layer = self._grouped(reading, bank) if bool(reading.open.any()) else None
-        return self.read(again - 1) if self._leftovers(reading, bank, deeper=again > 0) else reading
+        for known in [layer, *self.kept[1:]]:
+            if not self._accept(reading, bank, known):
+                break
+        sizes = [len(layer.bias) for layer in reading.stack.layers]
+        if self.kept and sizes != [len(layer.bias) for layer in self.kept]:
+            self._forget()  # lines no longer confirm all of it
+            return self.read(again)
+        while reading.stack.layers and bool(reading.open.any()) and self._on_top(reading, bank):
+            pass
+        again = again if self._leftovers(reading, bank, deeper=again > 0) else 0
+        self.kept = reading.stack.layers if self.rows else []
+        return self.read(again - 1) if again else reading
+
+    def _forget(self) -> None:
+        """Drops what was followed above layers that turned out to be others."""
+        if self.kept:
+            self.tried.clear()
+        self.kept, self.rows = [], {}
+
+    def _on_top(self, reading: Reading, bank: Bank) -> bool:
+        """Orients the last layer and puts another on it; False if none can be read."""
+        self._orient(reading, bank)
+        for make in (self._grouped, self._followed):
+            layer = make(reading, bank) if bool(reading.open.any()) else None
+            if layer is not None and self._accept(reading, bank, layer):
+                return True
+        return False
 
     def _accept(self, reading: Reading, bank: Bank, layer: Layer) -> bool:
         """Puts the units that the lines confirm on top, their weights completed; False if there are none."""
@@ -84,10 +118,62 @@ class Peeler:
             args = bank.x[rows], bank.normals[rows], bank.error[rows]
             found = signs(stack, *args, self.weights.basis, self.precision.tolerance)
             order = found.off.argsort(descending=True)
-            suspects = rows[order][~found.fits[order]]
+            wide = float((found.votes == 0).double().mean()) > _UNDECIDED
+            suspects = rows[order] if wide else rows[order][~found.fits[order]]
             if len(stack.layers) == 1 or not self._accept_single(reading, bank, suspects):
-                stack.layers[-1] = stack.layers[-1].turned(found.votes < 0)
+                turned = found.votes < 0
+                if wide:
+                    turned = self._faced(stack, bank, rows[found.fits], turned)
+                stack.layers[-1] = stack.layers[-1].turned(turned)
                 return
+
+    def _faced(self, stack: Stack, bank: Bank, rows: Tensor, votes: Tensor) -> Tensor:
+        """Which units of the last layer to turn, by following surfaces above it; by the votes if that does not tell."""
+        level, failures, turned = len(stack.layers), 0, None
+        found = [row for row in self.rows.get(level, []) if len(row.weight) == len(votes)]
+        if bool(stack.layers[-1].linear.any()):
+            return votes
+        for i in rows[bank.x[rows].norm(dim=1).argsort()].tolist():
+            key = (-float(level), *bank.x[i].tolist())
+            turned = facing(stack, found) if found else None
+            if turned is not None or failures >= _FAILURES:
+                break
+            if key not in self.tried:
+                self.tried.add(key)
+                row = follow(stack, bank.x[i], bank.normals[i], self.explore, self.precision.tolerance, oriented=False)
+                found += [] if row is None else [row]
+                failures += row is None
+        if found:
+            self.rows[level] = found
+        return votes if turned is None else turned
+
+    def _followed(self, reading: Reading, bank: Bank) -> Layer | None:
+        """The units above the last layer that were followed to see which way it faces; else one by following it now."""
+        stack = reading.stack
+        found = [row for row in self.rows.get(len(stack.layers), []) if len(row.weight) == len(stack.layers[-1].bias)]
+        failures, rows = 0, reading.open.nonzero()[:, 0]
+        args = bank.x[rows], bank.normals[rows], bank.error[rows]
+        said = evidence(stack, *args, self.weights.basis, self.precision.tolerance)
+        for i in rows[said.fits & ~said.known[:, -1]].tolist():  # the others tell their rows themselves
+            if found or failures >= _FAILURES:
+                break
+            row = self._follow(stack, bank, i)
+            found += [] if row is None else [row]
+            failures += row is None
+        if not found:
+            return None
+        return _layer(stack, _apart(found))
+
+    def _follow(self, stack: Stack, bank: Bank, i: int) -> Followed | None:
+        """The row of bend i above the stack, if it can be followed; asked once."""
+        key = (0.5 + len(stack.layers), *bank.x[i].tolist())
+        if key in self.tried or not bool(bank.clear[i]):
+            return None
+        self.tried.add(key)
+        row = follow(stack, bank.x[i], bank.normals[i], self.explore, self.precision.tolerance, oriented=True)
+        if row is not None:
+            self.rows.setdefault(len(stack.layers), [])  # what took so many questions is kept
+        return row
 
     def _grouped(self, reading: Reading, bank: Bank) -> Layer | None:
         """The units above the last layer, as far as bends that agree show them."""
@@ -110,6 +196,8 @@ class Peeler:
                 part = Reading(Stack(layers[:height]), reading.open)
                 if self._accept_single(part, bank, reading.open.nonzero()[:, 0]):
                     if height < len(layers):
+                        more = len(part.stack.layers[-1].bias) - len(layers[height - 1].bias)
+                        layers[height - 1], layers[height] = part.stack.layers[-1], layers[height].widened(more)
                         return True
                     layers[-1] = part.stack.layers[-1]
                     break
@@ -140,11 +228,14 @@ class Peeler:
         stack, below = reading.stack, Stack(reading.stack.layers[:-1])
         args = bank.x[i : i + 1], bank.normals[i : i + 1], bank.error[i : i + 1]
         found = evidence(below, *args, self.weights.basis, self.precision.tolerance)
-        if not bool(found.fits[0]) or not bool(found.known[0, -1]):
-            return None
         row = Layer.of(found.row[:, :-1].clone(), found.row[:, -1].clone(), found.known[:, :-1].clone())
         single = Stack([*below.layers, row])
-        outcome = self.weights.ask(single, 0, bank.x[i])
+        told = bool(found.fits[0]) and bool(found.known[0, -1])
+        outcome = self.weights.ask(single, 0, bank.x[i]) if told else None
+        wide = bool(found.fits[0]) and not bool(found.known[0, -1])
+        followed = self._follow(below, bank, i) if wide else None
+        if followed is not None:
+            single, outcome = Stack([*below.layers, _layer(below, [followed])]), True
         if not outcome:
             return outcome
         keep, matched = self._confirmed(single, bank)
@@ -153,6 +244,25 @@ class Peeler:
         stack.layers[-1] = stack.layers[-1].join(single.layers[-1])
         reading.open &= ~matched[:, 0]
         return True
+
+
+def _layer(below: Stack, rows: list[Followed]) -> Layer:
+    """Units from rows that were followed: each is zero at its place."""
+    weight = torch.stack([row.weight for row in rows])
+    y = below.features(torch.stack([row.x for row in rows]))
+    scale = weight.norm(dim=1).clamp(min=1e-300)
+    known = torch.stack([row.known for row in rows])
+    return Layer.of(weight / scale[:, None], -(weight * y).sum(1) / scale, known)
+
+
+def _apart(rows: list[Followed]) -> list[Followed]:
+    """One row of each unit: bends of one unit lead to the same row."""
+    found: list[Followed] = []
+    for row in rows:
+        alike = (torch.cosine_similarity(row.weight, other.weight, dim=0).abs() for other in found)
+        if not any(float(cosine) > 1 - 1e-9 for cosine in alike):
+            found.append(row)
+    return found
 
 
 def components(pairs: Tensor) -> list[Tensor]:

@@ -42,6 +42,11 @@ class Layer:
         """The units of both."""
         return Layer(*(torch.cat([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
+    def widened(self, more: int) -> Layer:
+        """The same units above a layer that got `more` units, whose weights are not known."""
+        weight = torch.nn.functional.pad(self.weight, (0, more))
+        return Layer(weight, self.bias, self.linear, torch.nn.functional.pad(self.known, (0, more)))
+
     @property
     def units(self) -> int:
         """Units with a ReLU."""

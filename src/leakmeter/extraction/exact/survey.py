@@ -65,14 +65,23 @@ class Survey:
         return self.origin + t[:, None] * self.along
 
 
-Surveyor = Callable[[Asker, Tensor, Tensor, tuple[float, float], bool], Survey]
-"""Searches a line given its origin, direction and ends, and whether it is a short one."""
+Surveyor = Callable[[Asker, Tensor, Tensor, tuple[float, float], bool, Trace | None, bool], Survey]
+"""Searches a line given its origin, direction and ends, whether it is a short one, what is known of it, and whether
+pieces that meet can be trusted to be neighbours."""
 
 
 def gradient_survey(
-    asker: Asker, origin: Tensor, along: Tensor, ends: tuple[float, float], short: bool, known: Trace | None = None
+    asker: Asker,
+    origin: Tensor,
+    along: Tensor,
+    ends: tuple[float, float],
+    short: bool,
+    known: Trace | None = None,
+    trust: bool = False,
 ) -> Survey:
     """Searches a line on which values and gradients are shown; what is `known` of it is not asked again.
+
+    With `trust` a single output's pieces that meet are taken for neighbours (see `kinks.search`).
 
     Raises:
         SaturatedError: where a probability on the way cannot be read.
@@ -83,7 +92,7 @@ def gradient_survey(
         return trace(asker, t, ideal, readable(asker.ask(ideal)))
 
     start = ask(origin.new_tensor(ends)) if known is None else known
-    bends = search(ask, start, along, resolution=8 * asker.eps, room=asker.room)
+    bends = search(ask, start, along, resolution=8 * asker.eps, room=asker.room, trust=trust)
     lead, size, error = leading(bends.jump, bends.noise)
     error = torch.where(bends.merged, torch.inf, error)
     return Survey(origin, along, ends, bends.t, lead / size[:, None], error, bends.cells, short)

@@ -16,7 +16,15 @@ from leakmeter.extraction.exact.survey import SLACK, Survey, leading, readable
 _SHORT_STEP = 1e-3
 
 
-def value_survey(asker: Asker, origin: Tensor, along: Tensor, ends: tuple[float, float], short: bool) -> Survey:
+def value_survey(
+    asker: Asker,
+    origin: Tensor,
+    along: Tensor,
+    ends: tuple[float, float],
+    short: bool,
+    known: Trace | None = None,  # noqa: ARG001  cells cost more than what slopes could tell again
+    trust: bool = False,  # noqa: ARG001
+) -> Survey:
     """Searches a line on which only values are shown.
 
     Raises:

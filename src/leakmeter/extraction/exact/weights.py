@@ -9,13 +9,15 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.bank import Bank
-from leakmeter.extraction.exact.corners import find_corner
+from leakmeter.extraction.exact.corners import Corner, find_corner
 from leakmeter.extraction.exact.rows import pinned
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.survey import Survey
 
-Explore = Callable[[Tensor, Tensor], Survey | None]
-"""Surveys the line origin + t along, -1 <= t <= 1; None where that is not possible."""
+Explore = Callable[[Tensor, Tensor, bool], Survey | None]
+"""Surveys the line origin + t along, -1 <= t <= 1; None where that is not possible.
+
+Trusting at first that it bends once (see `kinks.search`); carefully, if asked to, and nothing is asked twice."""
 _STARTS = 4
 
 
@@ -66,13 +68,21 @@ class Weights:
                 half = wanted.nonzero()[:, 0][: int(wanted.sum()) // 2]
                 wanted = torch.zeros_like(wanted).index_fill(0, half, True)
                 continue
-            survey = self.explore(corner.origin, corner.along)
-            if survey is None:
-                return None
-            if not any(self._learn(below, top, unit, survey, i) for i in range(len(survey.t))):
-                return False
+            outcome = self._survey(below, top, unit, corner)
+            if not outcome:
+                return outcome
             wanted = ~top.known[unit]
         return True if bool(top.known[unit].all()) else None
+
+    def _survey(self, below: Stack, top: Layer, unit: int, corner: Corner) -> bool | None:
+        """Whether the unit bends at a corner, and weights were learned there; None where it cannot be asked."""
+        for careful in (False, True):
+            survey = self.explore(corner.origin, corner.along, careful)
+            if survey is None:
+                return None
+            if any(self._learn(below, top, unit, survey, i) for i in range(len(survey.t))):
+                return True
+        return False
 
     def _learn(self, below: Stack, top: Layer, unit: int, survey: Survey, i: int) -> bool:
         """Weights of a unit from one more of its bends, those already known being given; False if it is not its own."""
