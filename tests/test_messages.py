@@ -184,3 +184,15 @@ def test_studies_say_what_they_do() -> None:
     assert len(listed) > 15
     assert all(len(line.split(maxsplit=1)[1]) > 20 for line in listed)
     assert not any(name.startswith("leakmeter.studies.stn.fig") for name in set(sys.modules) - before)
+
+
+@pytest.mark.parametrize("command", [["evade", "pgd"], ["certify", "--sigma", "0.1"]])
+def test_what_needs_the_network_says_what_a_server_allows(tmp_path, command: list[str]) -> None:
+    np.savez(tmp_path / "test.npz", x=np.random.default_rng(0).random((20, 4)), y=np.arange(20) % 3)
+    server = Server(200, {"scores": [[1.0, 2.0, 3.0]]})
+    asked = [*command, "--victim", server.describe(tmp_path), "--data", str(tmp_path / "test.npz")]
+    ended = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "runs")])
+    server.close()
+    assert isinstance(ended.exception, UsageError), ended.output
+    assert "answers over HTTP only; make adversarial examples on a copy of it" in str(ended.exception)
+    assert not (tmp_path / "runs").exists()

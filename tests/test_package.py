@@ -26,6 +26,8 @@ def test_the_version_is_written_once() -> None:
     assert "version" not in project["project"]
     assert project["tool"]["hatch"]["version"]["path"] == "src/leakmeter/__init__.py"
     assert CliRunner().invoke(app, ["--version"]).stdout.strip() == leakmeter.__version__
+    newest = next(line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## "))
+    assert newest.split()[1] == leakmeter.__version__
 
 
 def test_shells_can_complete() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from leakmeter.training.train import train as train
     from leakmeter.victims.load import load_victim as load_victim
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Imported on first use: `leakmeter --help` must not wait for torch.
 _PLACES = {

@@ -1,5 +1,7 @@
 import pytest
+from typer.testing import CliRunner
 
+from leakmeter.cli import app
 from leakmeter.report.compare import Change, compare, comparison_document, comparison_text, judge
 from leakmeter.report.html import document_html
 from leakmeter.results import AuditResult
@@ -120,3 +122,12 @@ def test_another_model_is_what_one_compares(make_audit):
     found = compare(before, weaker(make_audit(victim="shop.models:next_net"), 0.2))
     assert judgements(found) >= {"leaks less"}
     assert found.doubts == []
+
+
+def test_the_command_writes_a_page_too(make_audit, tmp_path):
+    for name in ("before", "after"):
+        (tmp_path / f"{name}.json").write_text(make_audit(name=name).model_dump_json())
+    asked = ["compare", str(tmp_path / "before.json"), str(tmp_path / "after.json"), "--html", str(tmp_path / "c.html")]
+    ended = CliRunner().invoke(app, asked)
+    assert ended.exit_code == 0, ended.output
+    assert "The two verdicts" in (tmp_path / "c.html").read_text()

@@ -85,10 +85,11 @@ def certify_in(path: Path, content: dict[str, Any], executor: str | None, progre
     if test is None:
         raise UsageError("certifying needs test data; pass --data, for example --data digits")
     victim = open_victim(plan, test)
+    model = victim.white_box  # before a folder is made: it may have none
     x, y = fit_test(test, victim).labelled()
     run = Run.enter(path, content)
     with run.held(), computing(plan.threads):
-        model, counts = victim.white_box, run.path / "counts"
+        counts = run.path / "counts"
         x = x.to(plan.device)
         if executor is not None:
             cast_votes(plan, asked, model, x, counts, make_executor(executor), progress)

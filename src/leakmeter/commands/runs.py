@@ -48,10 +48,18 @@ def report(run: Annotated[Path, typer.Argument(help="a run directory, or its res
 def compare(
     before: Annotated[Path, typer.Argument(help="a run directory")],
     after: Annotated[Path, typer.Argument(help="another")],
+    html: Annotated[Path | None, typer.Option("--html", help="also write it as a page, to this file")] = None,
 ) -> None:
     """Shows what changed between two audits."""
+    from leakmeter.files import write_atomic, writing
     from leakmeter.report.compare import compare as compare_results
-    from leakmeter.report.compare import comparison_text
+    from leakmeter.report.compare import comparison_document, comparison_text
+    from leakmeter.report.html import document_html
     from leakmeter.results import AuditResult
 
-    options.say(comparison_text(compare_results(AuditResult.read(before), AuditResult.read(after))))
+    found = compare_results(AuditResult.read(before), AuditResult.read(after))
+    options.say(comparison_text(found))
+    if html is not None:
+        with writing(html):
+            write_atomic(html, document_html(comparison_document(found)).encode())
+        options.say(html)

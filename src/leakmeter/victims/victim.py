@@ -87,4 +87,9 @@ class Victim:
     @property
     def white_box(self) -> nn.Module:
         """The network itself, for white-box work only: never handed to a black-box attack."""
-        raise UsageError(f"white-box work needs an nn.Module, and the victim {self.spec.name} is not one")
+        why = "answers over HTTP only" if self.remote else "is not one"
+        raise UsageError(
+            f"white-box work needs an nn.Module, and the victim {self.spec.name} {why}; make adversarial examples on a "
+            "copy of it (leakmeter extract, then evade --copy) or with boundary, which only asks, and certify where "
+            "the network itself is"
+        )
