@@ -120,6 +120,7 @@ def _run(
             findings=copy.findings,
             untrained=copy.untrained,
             **({} if truth is None else health(oracle, truth)),
+            class_scores=[] if truth is None else truth.class_scores(copy.substitute),
             transfer=transfer,
             transfer_error=transfer_error,
             notes=copy.notes | _notes(cell, oracle, truth, recorder),
