@@ -1,10 +1,10 @@
 """Plants faults in the code that an audit's word depends on, one at a time, and counts how many the tests notice.
 
-    python tools/mutants.py [--each 12] [--seed 0] [--known FILE]
+    python tools/mutants.py [--each 12] [--seed 0] [--known FILE] [--out FILE]
 
 A mutant is one changed operator, comparison or constant of one file; its tests are those of the same room. Each runs in
 a process forked from one that has loaded everything but leakmeter, with the changed source in the place of the file's.
-The score and the survivors go to results/mutants.json. What became of a mutant is kept in the file `--known`, by its
+The score and the survivors go to `--out`. What became of a mutant is kept in the file `--known`, by its
 source and the tests that it met, so that a run that was stopped goes on.
 """
 
@@ -202,6 +202,7 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=12, help="mutants of a file")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--known", type=Path, help="where to keep what became of each")
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "mutants.json")
     parser.add_argument("files", nargs="*", help="only these, as in verdict/policy.py")
     given = parser.parse_args()
     torch.set_num_threads(1)
@@ -230,7 +231,7 @@ def main() -> None:
         "survivors": survivors,
     }
     if not given.files:
-        (ROOT / "results" / "mutants.json").write_text(json.dumps(record, indent=1) + "\n")
+        given.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

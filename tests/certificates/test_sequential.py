@@ -60,6 +60,18 @@ def test_thresholds_are_where_the_wealth_first_suffices():
         assert all(rule.decided(k, t) == enough[k] for k in range(t + 1))
 
 
+@pytest.mark.parametrize("p", [0.001, 0.999])
+def test_what_no_count_can_settle_is_never_settled(p):
+    """So near to 0 or 1 that fifty votes cannot be too few, or too many."""
+    rule = StoppingRule.for_target(p, 100, 0.001, every=50)
+    if p < 0.5:
+        assert rule.below.tolist() == [-1, -1]
+        assert not rule.decided(0, 50)
+    else:
+        assert rule.above.tolist() == [51, 101]
+        assert not rule.decided(100, 100)
+
+
 def test_the_lower_bound_reaches_the_target_exactly_where_the_rule_stops():
     p, n, alpha = 0.9, 1000, 0.001
     rule = StoppingRule.for_target(p, n, alpha, every=50)

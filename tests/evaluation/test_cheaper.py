@@ -56,6 +56,11 @@ def test_a_level_never_reached_is_inconclusive_and_missing_curves_are_refused() 
         cheaper([[(1, 0.2)]], [])
 
 
+def test_two_pairs_are_called_two_and_have_half_a_chance_each_side() -> None:
+    found = cheaper([[(1, 0.2), (1000, 0.8)]] * 2, [[(1, 0.1), (10, 0.8)]] * 2)
+    assert "(2 pairs of runs, 50% interval 0.2 to 500; compared at 80.0%)" in found.line()
+
+
 def test_one_query_is_no_bound_but_the_least_there_is() -> None:
     found = cheaper([[(1, 0.2), (8, 0.8)]], [[(1, 0.9)]])
     assert not found.at_least

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from leakmeter.evaluation.health import health
-from leakmeter.evaluation.score import reference
+from leakmeter.evaluation.score import Reference, reference
+from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.oracle.view import View
 from leakmeter.victims.load import load_victim
 
 
@@ -57,3 +61,33 @@ def test_saturation_is_about_probabilities_only() -> None:
     labels = load_victim(named, input_shape=(3,), low=0.0, high=1.0, outputs="labels", classes=2)
     oracle = Oracle(labels, "labels")
     assert health(oracle, reference(oracle, x))["saturated"] is None
+
+
+class Repeating:
+    """An oracle that answers what it is told, and remembers how much it was asked."""
+
+    def __init__(self, again: Tensor) -> None:
+        self.again, self.asked = again, 0
+
+    def judge(self, x: Tensor) -> Answer:
+        self.asked += len(x)
+        return Answer(View("probs"), 2, {"probs": self.again[: len(x)]})
+
+
+def looked_at(before: Tensor, again: Tensor) -> tuple[dict[str, object], int]:
+    oracle = Repeating(again)
+    truth = Reference(torch.rand(len(before), 3), None, Answer(View("probs"), 2, {"probs": before}))
+    return health(cast(Oracle, oracle), truth), oracle.asked
+
+
+def test_a_few_inputs_are_asked_again_and_a_difference_of_rounding_is_none() -> None:
+    before = torch.full((40, 2), 0.5, dtype=torch.float64)
+    assert looked_at(before, before) == ({"repeatable": True, "saturated": 0.0}, 32)
+    for step, repeatable in ((0.0014, True), (0.0016, False)):  # a thousandth, and a thousandth of the value
+        assert looked_at(before, before + step)[0]["repeatable"] is repeatable
+
+
+@pytest.mark.parametrize(("gap", "share"), [(1e-7, 0.0), (0.99e-7, 1.0)])
+def test_a_probability_is_zero_or_one_where_it_is_closer_than_single_precision_tells(gap: float, share: float) -> None:
+    probs = torch.tensor([[gap, 1 - gap]], dtype=torch.float64).expand(4, 2)
+    assert looked_at(probs, probs)[0]["saturated"] == share

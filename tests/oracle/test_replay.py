@@ -110,6 +110,7 @@ def test_a_remote_answer_that_was_lost_stays_counted_and_the_repeat_is_a_query_o
         entry = door(budget=40).ledger.entry("attack")
         assert (entry.queries, entry.unconfirmed) == (13, 5)
     again = door(budget=40)
+    assert (oracle.lost, again.lost, again.remaining) == (0, 5, 35)  # eight wait to be asked again, five are gone
     again.query(x)
     again.query(y)
     entry = again.ledger.entry("attack")

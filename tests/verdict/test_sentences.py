@@ -90,6 +90,22 @@ def test_costs_are_the_best_tries_and_lie_between_points() -> None:
     assert "a 90% copy costs at most 1 query (surrogate: 1 of 1 try reaches 90.0%" in first[0]
 
 
+def test_a_cost_is_bounded_below_only_where_something_was_tried_below() -> None:
+    _, first = told([cell({100: 0.95, 400: 0.97}, seed) for seed in range(3)])
+    assert "costs at most 100 queries (surrogate" in first[0]  # not "more than 0"
+    _, second = told([cell({1: 0.2, 2: 0.95}, seed) for seed in range(3)])
+    assert "costs at most 2 queries (surrogate" in second[0]  # not "at most 2, more than 1"
+    _, third = told([cell({1: 0.2, 3: 0.95}, seed) for seed in range(3)])
+    assert "costs at most 3 queries, more than 1 (surrogate" in third[0]
+
+
+def test_an_attack_that_failed_on_an_explanation_is_not_called_not_run() -> None:
+    failed = cell({8: 0.5}, 0, "gradients", "probs+gradient", status="failed", error="no answer")
+    assert told([cell({8: 0.2}), failed])[1][-1] == (
+        "The attack that reads gradient failed: what showing it gives away was not measured."
+    )
+
+
 def test_the_cheapest_attack_of_a_view_is_named() -> None:
     cells = [cell({10: 0.5, 100: 0.99}), cell({10: 0.99, 100: 0.99}, attack="exact"), cell({10: 0.2}, view="labels")]
     _, lines = told(cells)

@@ -8,7 +8,7 @@ import pytest
 
 from leakmeter.evaluation.by_class import ByClass
 from leakmeter.evaluation.intervals import exact
-from leakmeter.evaluation.score import Score
+from leakmeter.evaluation.score import ClassScore, Score
 from leakmeter.evaluation.transfer import FlipRate, Transfer
 from leakmeter.extraction.base import CurvePoint
 from leakmeter.extraction.certificate import CopyCertificate
@@ -146,6 +146,42 @@ def test_one_weak_attack_of_two_does_not_weaken_an_audit_but_a_weak_view_does() 
     assert ok([weak, strong])
     assert not ok([weak, strong.model_copy(update={"view": "labels"})])
     assert not ok([weak, strong.model_copy(update={"defense": "rounding:1"})])
+
+
+def test_a_model_that_names_few_classes_is_no_collapse_of_whoever_asks_it() -> None:
+    def diverse(entropy: float, counts: tuple[int, ...]) -> bool:
+        scores = [ClassScore(n=n, same=0) for n in counts]
+        asked = cell(findings=Findings(class_entropy=entropy), class_scores=scores)
+        return next(check.ok for check in soundness([asked]) if check.name == "queries diverse")
+
+    rare = (990, 10, 0, 0)  # 4 % of the highest entropy
+    assert diverse(0.04, rare)
+    assert diverse(0.0, (1000, 0, 0, 0))
+    assert not diverse(0.005, rare)
+    assert not diverse(0.04, (250, 250, 250, 250))
+    assert diverse(0.3, (250, 250, 250, 250))
+
+
+def test_intervals_that_touch_do_not_tell_apart() -> None:
+    def at(score: Score, low: float, high: float) -> Score:
+        ends = score.fidelity_interval.model_copy(update={"low": low, "high": high})
+        return score.model_copy(update={"fidelity_interval": ends})
+
+    def ok(name: str, *cells: CellResult) -> bool:
+        return next(check.ok for check in soundness(list(cells)) if check.name == name)
+
+    for low, beaten in ((0.5, False), (0.5001, True)):
+        touching = cell(at(score(0.6), low, 0.7), untrained=at(score(0.4), 0.3, 0.5))
+        assert ok("copies beat the control", touching) is beaten
+    for high, fine in ((0.5, True), (0.4999, False)):
+        more, less = cell(at(score(0.4), 0.3, high)), cell(at(score(0.6), 0.5, 0.7), view="labels")
+        assert ok("more shown, more leaked", more, less) is fine
+
+
+def test_a_cell_that_measured_nothing_is_held_against_nothing() -> None:
+    for curve in ([], [CurvePoint(queries=5, score=None)]):
+        assert {check.name for check in soundness([cell(curve=curve)]) if not check.ok} == set()
+    assert all(check.ok for check in soundness([cell(findings=None, untrained=None, transfer=None, spending=None)]))
 
 
 def test_controls_are_not_held_against_an_audit() -> None:

@@ -258,6 +258,12 @@ def test_an_arm_begins_where_every_seed_has_a_copy_and_costs_where_the_first_has
     assert make_arms([nothing]) == []
 
 
+def test_a_copy_that_never_agrees_is_worth_nothing_and_not_everything() -> None:
+    (arm,) = make_arms([cell({10: 0.0, 100: 0.0}, 0), cell({10: 0.5, 100: 0.0}, 1)])
+    assert arm.copies == [[0.0, 0.5], [0.0, 0.0]]
+    assert arm.costs[0].made is None
+
+
 @pytest.mark.parametrize(
     ("rates", "told"),
     [

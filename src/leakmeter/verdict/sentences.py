@@ -193,9 +193,15 @@ def _explanations(cells: list[CellResult]) -> list[str]:
     lines = []
     for view in dict.fromkeys(cell.view for cell in cells if "+" in cell.view and not cell.control):
         plain, _, explanation = view.partition("+")
-        readers = [cell for cell in cells if cell.view == view and explained(cell) and cell.status == "done"]
+        tried = [cell for cell in cells if cell.view == view and explained(cell)]
+        readers = [cell for cell in tried if cell.status == "done"]
         if not readers:
-            lines.append(f"No attack that reads {explanation} was run: what showing it gives away was not measured.")
+            who = (
+                f"The attack that reads {explanation} failed"
+                if tried
+                else f"No attack that reads {explanation} was run"
+            )
+            lines.append(f"{who}: what showing it gives away was not measured.")
             continue
         with_them, without = _curves(readers), _curves([cell for cell in cells if cell.view == plain])
         seeds = sorted(with_them.keys() & without.keys())

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+import torch
+
 from leakmeter.evaluation.score import Score
-from leakmeter.extraction.findings import COLLAPSED
+from leakmeter.extraction.findings import COLLAPSED, class_entropy
 from leakmeter.oracle.view import contains
 from leakmeter.results import CellResult, Check
 from leakmeter.verdict.findings import beats_untrained, mistaken, whole
@@ -65,9 +67,10 @@ def soundness(cells: list[CellResult]) -> list[Check]:
         ),
         _check(
             "queries diverse",
-            [f"{cell.id} collapsed" for cell in attackers if cell.findings is not None and cell.findings.collapsed],
+            [f"{cell.id} collapsed" for cell in attackers if _collapsed(cell)],
             "no attack collapsed onto a few classes",
-            f"the classes of an attack's answers have less than {COLLAPSED:.0%} of the entropy they could have",
+            f"the classes of an attack's answers have less than {COLLAPSED:.0%} of the entropy they could have, and of "
+            "what the model's answers to the test inputs have",
             "A collapsed attack is a failed one: its low fidelity is no evidence of protection.",
         ),
         _check(
@@ -134,6 +137,14 @@ def _stopped_early(cell: CellResult) -> bool:
     """Whoever holds the whole model has no use for the rest of the budget."""
     assert cell.spending is not None
     return cell.spending.queries < cell.budget and not whole(cell)
+
+
+def _collapsed(cell: CellResult) -> bool:
+    """A victim that names few classes on test inputs, too, is no collapse of whoever asks it."""
+    if cell.findings is None or cell.findings.class_entropy is None or not cell.findings.collapsed:
+        return False
+    there = class_entropy(torch.tensor([each.n for each in cell.class_scores]))
+    return there is None or cell.findings.class_entropy < COLLAPSED * there
 
 
 def _less_from_more(cells: list[CellResult]) -> list[str]:
