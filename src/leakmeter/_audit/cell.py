@@ -123,7 +123,6 @@ def _run(
             untrained=copy.untrained,
             class_scores=[] if truth is None else truth.class_scores(copy.substitute),
             **({} if truth is None else health(oracle, truth)),
-            class_scores=[] if truth is None else truth.class_scores(copy.substitute),
             transfer=transfer,
             transfer_error=transfer_error,
             notes=copy.notes | _notes(cell, oracle, truth, recorder),
