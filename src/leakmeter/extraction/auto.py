@@ -174,6 +174,8 @@ class Chooser:
     def _search(self, part: _Part, name: str) -> list[_Trial]:
         """Students first, then for the best of them the other ways to read answers, then the other augmentations."""
         ways, changes = readings(self.asker.answer.view, self.spec.classes), augmentations(self.spec)
+        if self.spec.features > _SMALL:  # what a short trial learns first
+            ways = tuple(sorted(ways, key=lambda way: way != "softened"))
         names = self.attack.students or usual_students(self.spec)
         trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in names]
         best = ranked(trials)[0].candidates[0]
