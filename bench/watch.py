@@ -14,6 +14,7 @@ Victim: LeNet on 8×8 digits (the demo's); honest users ask test digits. Writes 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import tempfile
 import time
@@ -21,7 +22,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import numpy as np
 import torch
 from _keep import keep
 
@@ -162,7 +162,7 @@ def scan(rows: int, seed: int) -> dict[str, Any]:
     import duckdb
 
     victim = load_victim(torch.nn.Linear(20, 3), input_shape=(20,), low=0.0, high=1.0)
-    with tempfile.TemporaryDirectory(dir=".") as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.parquet"
         numbers = ", ".join(f"CAST(hash(i, {k}, {seed}) % 1000000 AS FLOAT) / 1000000" for k in range(20))
         with duckdb.connect() as made:
@@ -194,7 +194,7 @@ def scan(rows: int, seed: int) -> dict[str, Any]:
         "new when read again": repeated.new,
         "peak memory in MB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "state in MB": round(size / 2**20),
-        "load of the machine": np.round(__import__("os").getloadavg(), 1).tolist(),
+        "load of the machine": [round(each, 1) for each in os.getloadavg()],
     }
 
 
