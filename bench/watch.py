@@ -14,6 +14,7 @@ Victim: LeNet on 8×8 digits (the demo's); honest users ask test digits. Writes 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import tempfile
 import time
@@ -21,7 +22,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import numpy as np
 import torch
 from _keep import keep
 
@@ -40,12 +40,12 @@ from leakmeter.watch.settings import LogSettings
 from leakmeter.watch.signals import ranked_clients
 from leakmeter.watch.state import State
 
-EFFORT = 0.1
+EFFORT = 0.05
 VICTIM = {"source": "leakmeter.demo:digits_victim", "input_shape": [1, 8, 8], "low": 0.0, "high": 1.0, "classes": 10}
 
 
 def planned(**log: Any) -> Plan:
-    section = {"effort": EFFORT, "detectors": [], **log}
+    section = {"effort": EFFORT, "detectors": [], "train": 10, **log}
     return make_plan({"name": "bench", "victim": VICTIM, "data": {"name": "digits"}, "log": section})
 
 
@@ -64,7 +64,7 @@ def thieves(count: int, seed: int) -> dict[str, Any]:
     rows = []
     for number in range(count):
         attack, options = kinds[number % 3]
-        view, budget = ("probs", "labels")[number // 3 % 2], (300, 1000, 2000)[number // 6 % 3]
+        view, budget = ("probs", "labels")[number // 3 % 2], (200, 500, 1000)[number // 6 % 3]
         one = thief(victim, attack, budget, view=view, test=truth, seed=seed + number, effort=EFFORT, **options)
         with tempfile.TemporaryDirectory() as folder:
             write_log(Path(folder) / "log.jsonl", [one])
@@ -93,23 +93,21 @@ def nights(seed: int, runs: int = 3) -> dict[str, Any]:
 def _nights(
     victim: Victim, pool: torch.Tensor, natural: torch.Tensor, truth: Reference, seed: int, count: int
 ) -> dict[str, Any]:
-    """Some thieves among fifty clients over ten nights."""
+    """Some thieves among fifty clients over five nights."""
     makers = [
-        lambda s: [thief(victim, "uniform", 3000, test=truth, days=10, seed=s, effort=EFFORT)],
-        lambda s: [thief(victim, "auto", 1500, test=truth, days=10, seed=s, effort=EFFORT, pool=pool)],
-        lambda s: split(thief(victim, "uniform", 3000, test=truth, days=10, seed=s, name="sybil", effort=EFFORT), 10),
-        lambda s: [thief(victim, "auto", 1500, test=truth, days=10, seed=s, name="slow", effort=EFFORT)],
-        lambda s: [
-            thief(victim, "auto", 1500, view="labels", test=truth, days=10, seed=s, name="blind", effort=EFFORT)
-        ],
+        lambda s: [thief(victim, "uniform", 2000, test=truth, days=5, seed=s, effort=EFFORT)],
+        lambda s: [thief(victim, "auto", 1500, test=truth, days=5, seed=s, effort=EFFORT, pool=pool)],
+        lambda s: split(thief(victim, "uniform", 2000, test=truth, days=5, seed=s, name="sybil", effort=EFFORT), 10),
+        lambda s: [thief(victim, "auto", 1500, test=truth, days=5, seed=s, name="slow", effort=EFFORT)],
+        lambda s: [thief(victim, "auto", 1500, view="labels", test=truth, days=5, seed=s, name="blind", effort=EFFORT)],
     ]
     bad = [part for k in range(count) for part in makers[k](seed * 10 + k)]
-    users = honest_clients(victim, natural, 50 - count, queries=60, days=10, seed=seed)
+    users = honest_clients(victim, natural, 50 - count, queries=60, days=5, seed=seed)
     declared = [user.name for user in users[:20]]
     seen: dict[str, list[tuple[int, float]]] = {}
     flags: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:
-        for night in range(1, 11):
+        for night in range(1, 6):
             clients = [each.until(START + night * DAY) for each in [*users, *bad]]
             write_log(Path(folder) / "log.jsonl", [each for each in clients if len(each)])
             found = watch(
@@ -162,7 +160,7 @@ def scan(rows: int, seed: int) -> dict[str, Any]:
     import duckdb
 
     victim = load_victim(torch.nn.Linear(20, 3), input_shape=(20,), low=0.0, high=1.0)
-    with tempfile.TemporaryDirectory(dir=".") as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.parquet"
         numbers = ", ".join(f"CAST(hash(i, {k}, {seed}) % 1000000 AS FLOAT) / 1000000" for k in range(20))
         with duckdb.connect() as made:
@@ -194,7 +192,7 @@ def scan(rows: int, seed: int) -> dict[str, Any]:
         "new when read again": repeated.new,
         "peak memory in MB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "state in MB": round(size / 2**20),
-        "load of the machine": np.round(__import__("os").getloadavg(), 1).tolist(),
+        "load of the machine": [round(each, 1) for each in os.getloadavg()],
     }
 
 

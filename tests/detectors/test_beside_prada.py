@@ -26,15 +26,18 @@ def answered(x):
 KNOWN = natural(400, 0)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["mmd", "seat"])  # one class may be easier than all together: HODA knows no habits
 def test_honest_users_with_habits_set_nothing_off(name):
     for seed in range(1, 6):
         x, labels = natural(400, seed)
         x, labels = x[labels == seed % 3], labels[labels == seed % 3]
         detector = prepared(name, KNOWN)
         detector.observe(torch.cat([x, x[:50]]), torch.cat([labels, labels[:50]]))
-        if name != "hoda":  # one class may be easier than all together: HODA knows no habits
-            assert detector.fired_at is None
+        assert detector.fired_at is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_honest_queries_of_all_kinds_set_nothing_off(name):
     detector = prepared(name, KNOWN)
     detector.observe(*natural(500, 9))
     assert detector.fired_at is None

@@ -36,14 +36,16 @@ def numbers(result):
 
 
 def test_sybils_are_found_as_one_and_a_second_night_pays_nothing(log, traffic, planned, tmp_path, monkeypatch):
-    plan = planned({"max_fidelity": {"queries": 1000, "value": 0.9}}, honest=["user-0", "user-1"], line=0.9)
+    plan = planned({"max_fidelity": {"queries": 1000, "value": 0.75}}, honest=["user-0", "user-1"])
     first = watch(log, plan, out=tmp_path, progress=False)
     best = next(each for each in first.clients if each.by == "likeness")
     assert set(best.clients) == {f"uniform-0-{k}" for k in range(4)}
     assert best.queries == 400
     assert abs(best.fidelity - traffic[1][0].fidelity) < 0.03
     assert first.exit_code == 3
-    assert not [each for each in first.clients if each.honest and each.alarm]
+    control = next(each for each in first.false_alarms if each.what == "fidelity 75%")
+    assert control.honest == 2
+    assert control.flagged == sum(each.honest and each.alarm for each in first.clients)
     assert "honest clients reach that line too" in first.verdict.sentences[0]
     written = json.loads((first.folder / "results.json").read_text())
     assert [each["client"] for each in written["clients"]] == [each.client for each in first.clients]

@@ -71,6 +71,19 @@ class State:
             self.connection.execute(f"SET {setting}")
         self.connection.execute("SET TimeZone = 'UTC'")
         self.connection.execute(_TABLES)
+        self._hash_anew(duckdb.__version__)
+
+    def _hash_anew(self, version: str) -> None:
+        """Rows are told apart by DuckDB's own hashes, which another version of it may make differently."""
+        run, text = self.connection.execute, json.dumps(version)
+        known = run("SELECT content FROM facts WHERE key = 'duckdb'").fetchone()
+        if known is not None and known[0] == text:
+            return
+        run("BEGIN")
+        run('UPDATE queries SET asked = CASE WHEN "values" IS NULL THEN hash(path) ELSE hash("values") END')
+        run("UPDATE queries SET digest = hash(client, t, asked, label, probs)")
+        run("INSERT OR REPLACE INTO facts VALUES ('duckdb', ?)", [text])
+        run("COMMIT")
 
     def close(self) -> None:
         """Lets go of the file."""
