@@ -66,7 +66,7 @@ class _Case:
         oracle = Oracle(defend(text, self.victim), view, budget, seed=server, truth=self.victim, undo=undo)
         steps = 50 if self.settings.quick else STEPS
         recipe = {"steps": steps, "batch": 200, "lr": 2e-3, "schedule": "cyclic"}
-        where = {"data_dir": self.settings.data_dir, "progress": self.settings.progress}
+        where: dict[str, Any] = {"data_dir": self.settings.data_dir, "progress": self.settings.progress}
         done = extract("surrogate", oracle, seed=self.seed, test=self.truth, pool=self.pool, recipe=recipe, **where)
         score = done.curve[-1].score
         assert score is not None
