@@ -113,6 +113,17 @@ class Policy(Settings):
     min_copy_cost: CostFloor | None = None
 
 
+class HonestCost(Settings):
+    """The most that a defense may cost honest users; what is not given may cost anything."""
+
+    accuracy_loss: float | None = Field(default=None, ge=0, le=1)
+    """Accuracy that they may lose."""
+    distortion: float | None = Field(default=None, ge=0, le=1)
+    """Probability that may be moved, on average (total variation)."""
+    queries: int | None = Field(default=None, ge=1)
+    """Queries that one client must be allowed at least."""
+
+
 class TransferPlan(Settings):
     """What to try with the copy: adversarial examples made on it, measured on the victim."""
 
@@ -171,8 +182,10 @@ class Plan(Settings):
     """Empty: the attacks that suit the victim."""
     views: tuple[str, ...] = ("probs", "labels")
     defenses: tuple[str, ...] = ("none",)
-    """`none`, `labels`, `top:3`, `rounding:2`, `noise:0.1`, `reverse-sigmoid:0.7,0.2`, `smoothing:0.5,100`; with
-    `/adaptive` behind it the attacker knows the defense."""
+    """`none`, `labels`, `top:3`, `rounding:2`, `noise:0.1`, `repeatable-noise:0.1`, `reverse-sigmoid:0.7,0.2`,
+    `mad:0.8`, `mad-argmax:1`, `misinformation:0.9`, `modelguard-w:1`, `modelguard-s:1`, `smoothing:0.5,100`,
+    `limit:500`; with `/adaptive` behind it the attacker knows the defense. Against each an attacker who uses labels
+    alone is tried too, whatever the views."""
     detectors: tuple[str, ...] = ("prada",)
     """Replayed over each attack's queries: `prada`, or `prada:0.9` for another threshold."""
     budget: int = Field(
@@ -192,6 +205,8 @@ class Plan(Settings):
     minutes for a plan without attacks, else as long as they take."""
     prices: PricePlan | None = None
     policy: Policy = Policy()
+    honest: HonestCost = HonestCost()
+    """What a recommended defense may cost honest users."""
     transfer: TransferPlan | None = None
     """None: not tried."""
     certify: CertifyPlan | None = None
@@ -258,15 +273,36 @@ class Plan(Settings):
 
     def cells(self) -> Iterator[Cell]:
         """Every combination, in the order they run; ids are stable names of folders."""
-        for defense in self.defenses:
-            for view in self.views:
-                for number, attack in enumerate(self.attacks):
-                    for seed in self.seeds:
-                        yield self._cell(number, attack, view, defense, seed)
+        surfaces = [(view, defense) for defense in self.defenses for view in self.views]
+        for view, defense in [*surfaces, *self._label_only()]:
+            for number, attack in enumerate(self.attacks):
+                for seed in self.seeds:
+                    yield self._cell(number, attack, view, defense, seed)
+
+    def _label_only(self) -> list[tuple[str, str]]:
+        """Where labels alone have to be tried, so that no defense reads safer than they are.
+
+        Where a defense keeps the label, labels are worth what they are without it.
+        """
+        from leakmeter.defenses import NONE, parse
+
+        spoiling = [parse(text)[0] for text in self.defenses]
+        spoiling = [defense for defense in spoiling if defense.name != NONE and defense.most_queries is None]
+        bare = NONE in self.defenses
+        where = [NONE if defense.keeps_label and bare else str(defense) for defense in spoiling]
+        return [] if "labels" in self.views else [("labels", text) for text in dict.fromkeys(where)]
+
+    def _stops_behind(self, defense: str) -> tuple[int, ...]:
+        """The ladder as far as a limit lets one climb."""
+        from leakmeter.defenses import parse
+
+        most = min(self.budget, parse(defense)[0].most_queries or self.budget)
+        return (*(stop for stop in self.ladder() if stop < most), most)
 
     def _cell(self, number: int, attack: AttackPlan, view: str, defense: str, seed: int) -> Cell:
         parts = (f"{number}-{attack.name}", view, defense, f"seed{seed}")
         safe = "_".join("".join(c if c.isalnum() or c in "-." else "-" for c in part) for part in parts)
+        stops = self._stops_behind(defense)
         return Cell(
             id=safe,
             attack=attack.name,
@@ -274,8 +310,8 @@ class Plan(Settings):
             view=view,
             defense=defense,
             seed=seed,
-            budget=self.budget,
-            stops=self.ladder(),
+            budget=stops[-1],
+            stops=stops,
             control=attack.control,
             transfer=self.transfer,
             utility=self.defenses != ("none",),

@@ -118,8 +118,15 @@ class CopyCost(Settings):
     """The fewest queries with which a copy was made that surely has it; None: no try did."""
     made_low: int = 1
     """With fewer than this surely none of the tries had it."""
+    below: int = 0
+    """The most queries at which a copy was measured, with no try at the fidelity up to there."""
     tries: Tries | None = None
     """How many tries reached it with the whole budget."""
+
+    @property
+    def short(self) -> int:
+        """With so many queries no try measured it: what advice about limits rests on."""
+        return max(self.below, self.made_low - 1)
 
     @property
     def cheapest(self) -> int | None:
@@ -185,6 +192,42 @@ class Ruling(Settings):
     message: str
 
 
+class Remedy(Settings):
+    """A view, a defense and a limit with which the policy holds, against every attacker that was tried."""
+
+    view: str
+    defense: str
+    limit: int | None
+    """The most queries one client may get; None: no limit is needed."""
+    doubt: str = ""
+    """Why it is not sure, though no copy that was made is above a line; empty: it is."""
+    fidelity: float
+    """Of the best copy made in spite of it."""
+    interval: Interval
+    """Where that copy lies on all inputs, all copies looked at."""
+    attack: str
+    """Who made it."""
+    knowing: bool
+    """Whether attackers who know the defense were among them, or there is nothing to know."""
+    accuracy_loss: float | None
+    """What honest users pay: accuracy,"""
+    distortion: float | None
+    """and probability moved."""
+    agreement: Interval | None
+    """How often they get the label they would get without it."""
+
+
+class Recommendation(Settings):
+    """What would make the policy hold, of everything that was tried."""
+
+    remedies: list[Remedy]
+    """Within the allowed cost for honest users, cheapest first; empty: none that was tried."""
+    too_dear: list[Remedy] = Field(default_factory=list)
+    """Those that hold and cost more than is allowed."""
+    tried: int
+    """Views and defenses that were looked at."""
+
+
 class Verdict(Settings):
     """The answer, in plain words first."""
 
@@ -195,6 +238,8 @@ class Verdict(Settings):
     arms: list[Arm]
     rulings: list[Ruling]
     checks: list[Check]
+    recommendation: Recommendation | None = None
+    """None: there is no policy, or the results are of before there was this."""
 
 
 class AuditResult(Settings):

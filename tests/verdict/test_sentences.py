@@ -80,8 +80,7 @@ def test_costs_are_the_best_tries_and_lie_between_points() -> None:
         "(29% to 100% of all would))."
     )
     assert lines[1] == (
-        "At 1,000 queries a day a 90% copy takes 1 day at most; to make it cost a month, allow at most 1 query a day "
-        "to one client."
+        "At 1,000 queries a day a 90% copy takes 1 day at most; no daily limit is known to make it cost a month."
     )
     _, slow = told([cell({3000: 0.5, 9000: 0.97}, seed) for seed in range(3)], queries_per_day=3000)
     assert "At 3,000 queries a day a 90% copy takes 3 days at most" in slow[1]

@@ -58,6 +58,10 @@ name = "digits"                   # a dataset, an .npz with x and y, a .csv or .
 # [policy]                        # exit code 3 when exceeded, 4 when undecided
 # max_fidelity = {{queries = 5000, value = 0.85}}
 # min_copy_cost = {{fidelity = 0.9, queries = 2000}}
+
+# [honest]                        # the most that a recommended defense may cost honest users
+# accuracy_loss = 0.005
+# distortion = 0.1
 """
 
 

@@ -32,6 +32,11 @@ class Defense:
         numbers = ",".join(f"{getattr(self, field.name):.12g}" for field in fields(self))
         return f"{self.name}:{numbers}" if numbers else self.name
 
+    @property
+    def most_queries(self) -> int | None:
+        """The most answers that one client gets; None: as many as it likes."""
+        return None
+
     def around(self, victim: Responder) -> Responder:
         """The victim behind this defense."""
         self.check(victim)

@@ -19,3 +19,8 @@ class Limit(Nothing):
     def __post_init__(self) -> None:
         if self.queries < 1:
             raise UsageError(f"expected QUERIES of limit:QUERIES to be at least 1, got {self.queries}")
+
+    @property
+    def most_queries(self) -> int:
+        """The limit."""
+        return self.queries

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from leakmeter.evaluation.intervals import CONFIDENCE, Interval, exact
-from leakmeter.oracle.view import contains
 from leakmeter.report.words import surface_words
 from leakmeter.results import Arm, AuditResult, CopyCost
+from leakmeter.verdict.closure import within_reach
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Surface:
     untrained: float | None
     """Mean fidelity of substitutes that learned nothing."""
     weaker: list[Arm] = field(default_factory=list)
-    """Attackers who were shown less behind the same defense: whoever sees this can do as they did."""
+    """Attackers who were shown less, knew less or had what the defense spoils: whoever sees this can do as they did."""
 
     @property
     def name(self) -> str:
@@ -36,7 +36,9 @@ class Surface:
 
     def named(self, arm: Arm) -> str:
         """An attacker's name, and what it throws away."""
-        return arm.label if arm.view == self.view else f"{arm.label}, using only {arm.view}"
+        if arm.view != self.view:
+            return f"{arm.label}, using only {arm.view}"
+        return f"{arm.label}, reading answers as they are" if arm.defense != self.defense else arm.label
 
     @property
     def best(self) -> Arm | None:
@@ -92,8 +94,8 @@ def mean(values: list[float | None]) -> float | None:
 
 
 def _weaker(arms: list[Arm], view: str, defense: str) -> list[Arm]:
-    same = [arm for arm in arms if arm.defense == defense and not arm.control and arm.view != view]
-    return [arm for arm in same if contains(view, arm.view)]
+    own = [arm for arm in arms if (arm.view, arm.defense) == (view, defense)]
+    return [arm for arm in within_reach(arms, view, defense) if arm not in own]
 
 
 def _untrained(result: AuditResult, view: str, defense: str) -> float | None:

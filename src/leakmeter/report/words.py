@@ -45,9 +45,9 @@ def span(low: float, high: float) -> str:
     return f"{percent(low)} to {percent(high)}"
 
 
-def many(number: int, noun: str) -> str:
-    """1 run, 2 runs."""
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+def many(number: int, noun: str, nouns: str | None = None) -> str:
+    """1 run, 2 runs; 1 query, 2 queries."""
+    return f"{count(number)} {noun if number == 1 else nouns or noun + 's'}"
 
 
 def short(value: float) -> str:

@@ -9,6 +9,7 @@ from leakmeter.results import CellResult, Check, Ruling, Verdict
 from leakmeter.verdict.arms import arm_label as arm_label
 from leakmeter.verdict.arms import make_arms
 from leakmeter.verdict.policy import rule
+from leakmeter.verdict.recommendation import recommend
 from leakmeter.verdict.sentences import headline, sentences
 from leakmeter.verdict.soundness import soundness
 
@@ -24,6 +25,7 @@ def judge(plan: Plan, cells: list[CellResult]) -> Verdict:
         arms=arms,
         rulings=rulings,
         checks=checks,
+        recommendation=recommend(plan, arms, cells),
     )
 
 

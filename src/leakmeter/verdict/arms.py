@@ -109,5 +109,16 @@ def _cost(held: dict[int, list[float | None]], curve: dict[int, list[float]], in
         high=high,
         made=made,
         made_low=made_low,
+        below=_below(held, fidelity),
         tries=share_of_tries(list(curve.values())[-1], inputs, fidelity),
     )
+
+
+def _below(held: dict[int, list[float | None]], fidelity: float) -> int:
+    """The last of the first points at which nobody had it."""
+    last = 0
+    for queries, rates in held.items():
+        if any(rate >= fidelity for rate in _known(rates)):
+            break
+        last = queries
+    return last

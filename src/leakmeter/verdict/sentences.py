@@ -8,10 +8,10 @@ from statistics import fmean
 from leakmeter.errors import LeakmeterError
 from leakmeter.evaluation.cheaper import cheaper
 from leakmeter.evaluation.transfer import Transfer
-from leakmeter.oracle.view import contains
 from leakmeter.plan import Plan
 from leakmeter.results import Arm, CellResult, CopyCost
 from leakmeter.verdict.arms import arm_label
+from leakmeter.verdict.closure import within_reach
 from leakmeter.verdict.findings import beats_untrained, explained, whole
 
 GOOD = 0.9  # the fidelity of a copy worth stealing
@@ -103,8 +103,7 @@ def _costs(arms: list[Arm]) -> list[str]:
     """What a copy costs where a view is shown; whoever sees it can also do as one who sees less."""
     attackers = _attackers(arms)
     return [
-        f"Showing {view}{_behind(defense)}, "
-        + _cost_of_good_copy([arm for arm in attackers if arm.defense == defense and contains(view, arm.view)])
+        f"Showing {view}{_behind(defense)}, " + _cost_of_good_copy(within_reach(arms, view, defense))
         for view, defense in dict.fromkeys((arm.view, arm.defense) for arm in attackers)
     ]
 
@@ -157,16 +156,15 @@ def _count(number: int, one: str, many: str) -> str:
 
 
 def _rates(arms: list[Arm], per_day: int | None) -> list[str]:
-    """Days at the most queries the copy may cost; the limit at the fewest."""
+    """Days at the most queries the copy may cost; the limit at what no try could do with."""
     found = _cheapest(_attackers(arms))
     if found is None:
         return []
     cost, rate = found[0], per_day or RATE
-    days = max(1, round((cost.made or 0) / rate))
-    return [
-        f"At {rate:,} queries a day a {GOOD:.0%} copy takes {days} day{'s' if days > 1 else ''} at most; to make it "
-        f"cost a month, allow at most {_count(max(1, cost.made_low // MONTH), 'query', 'queries')} a day to one client."
-    ]
+    days, limit = max(1, round((cost.made or 0) / rate)), cost.short // MONTH
+    a_day = f"allow at most {_count(limit, 'query', 'queries')} a day to one client"
+    dear = f"to make it cost a month, {a_day}" if limit else "no daily limit is known to make it cost a month"
+    return [f"At {rate:,} queries a day a {GOOD:.0%} copy takes {_count(days, 'day', 'days')} at most; {dear}."]
 
 
 def _transfer(cells: list[CellResult]) -> list[str]:

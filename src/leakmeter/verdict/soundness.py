@@ -148,17 +148,20 @@ def _collapsed(cell: CellResult) -> bool:
 
 
 def _less_from_more(cells: list[CellResult]) -> list[str]:
-    """Pairs of views behind one defense of which the richer one reads surely lower."""
-    best: dict[tuple[str, str], Score] = {}
-    for cell in cells:
-        score, surface = None if cell.final is None else cell.final.score, (cell.view, cell.defense)
-        if score is not None and (surface not in best or score.fidelity > best[surface].fidelity):
-            best[surface] = score
+    """Pairs of undefended views of which the richer one reads surely lower.
+
+    What a defense shows may well mislead who believes it: there labels alone count beside it (`closure.py`).
+    """
+    best: dict[str, Score] = {}
+    for cell in (cell for cell in cells if cell.defense == "none"):
+        score = None if cell.final is None else cell.final.score
+        if score is not None and (cell.view not in best or score.fidelity > best[cell.view].fidelity):
+            best[cell.view] = score
     return [
-        f"showing {view} reads {more.fidelity:.1%} and showing {less_view} {less.fidelity:.1%}, defense {defense}"
-        for (view, defense), more in best.items()
-        for (less_view, same), less in best.items()
-        if same == defense and contains(view, less_view) and more.fidelity_interval.high < less.fidelity_interval.low
+        f"showing {view} reads {more.fidelity:.1%} and showing {less_view} {less.fidelity:.1%}"
+        for view, more in best.items()
+        for less_view, less in best.items()
+        if contains(view, less_view) and more.fidelity_interval.high < less.fidelity_interval.low
     ]
 
 

@@ -2,9 +2,11 @@
 
 from leakmeter.extraction.certificate import CopyCertificate
 from leakmeter.extraction.findings import Findings
+from leakmeter.plan import Plan
 from leakmeter.report.blocks import Paragraph, Steps
 from leakmeter.report.sections.what_to_do import section
 from leakmeter.results import AuditResult
+from leakmeter.verdict import judge
 
 
 def steps(result: AuditResult) -> list[str]:
@@ -23,20 +25,32 @@ def with_arms(result: AuditResult, change) -> AuditResult:
 
 
 def cheapest(result: AuditResult, fidelity: float) -> tuple[int, int]:
-    """Queries with which a copy was made, and with fewer than which it was not."""
+    """Queries with which a copy was made, and with which no try had one."""
     costs = [cost for arm in result.verdict.arms for cost in arm.costs if cost.fidelity == fidelity and not arm.control]
-    return min((cost.made, cost.made_low) for cost in costs if cost.made)
+    return min((cost.made, cost.short) for cost in costs if cost.made)
 
 
 def test_a_limit_follows_from_the_cheapest_good_copy(make_audit):
     result = make_audit(views=("logits",), queries_per_day=500)
-    made, fewest = cheapest(result, 0.8)
+    made, short = cheapest(result, 0.8)
     (limit, again) = steps(result)
-    assert limit.startswith(f"Allow one client at most {fewest // 30} queries a day.")
-    told = f"an 80% copy (procedural, seeing logits) takes a month or more, instead of {round(made / 500)} days at most"
-    assert told in limit
+    assert limit.startswith(f"Allow one client at most {short // 30} queries a day.")
+    told = f"an 80% copy (procedural, seeing logits) takes a month or more, as no try had one after {short:,} queries, "
+    assert told + f"instead of {round(made / 500)} days at most" in limit
     assert "Honest clients who ask more have to wait" in limit
     assert again.startswith("Audit again")
+
+
+def test_no_limit_is_made_up_where_the_first_copy_was_good_enough_already(make_audit):
+    """An audit whose first stop already has the copy does not know what fewer queries buy."""
+
+    def at_once(arm):
+        costs = [cost.model_copy(update={"made": 250, "made_low": 1, "below": 0}) for cost in arm.costs]
+        return {"costs": costs}
+
+    limit = steps(with_arms(make_audit(views=("logits",)), at_once))[0]
+    assert limit.startswith("Do not count on a rate limit. A 90% copy (procedural, seeing logits) costs at most 250 ")
+    assert "1 query a day" not in limit
 
 
 def test_where_no_copy_was_made_no_limit_follows(make_audit):
@@ -153,3 +167,63 @@ def test_nothing_measured_still_says_what_to_do(make_audit):
     told = steps(audit.model_copy(update={"verdict": audit.verdict.model_copy(update={"arms": []})}))
     assert [step[:11] for step in told] == ["Audit again"]
     assert isinstance(section(audit, None).blocks[0], Steps)
+
+
+LINE = {"max_fidelity": {"queries": 8000, "value": 0.8}}
+
+
+def paid(result: AuditResult, costs: dict[str, tuple[float, float]]) -> AuditResult:
+    """The same audit, judged with what each defense costs honest users."""
+    cells = [
+        cell.model_copy(
+            update={"notes": {"utility": dict(zip(("accuracy_loss", "distortion"), costs[cell.defense], strict=True))}}
+        )
+        for cell in result.cells
+    ]
+    verdict = judge(Plan.model_validate(result.plan | {"victim": {"source": "a:b"}}), cells)
+    return result.model_copy(update={"cells": cells, "verdict": verdict})
+
+
+def test_the_cheapest_that_makes_the_policy_hold_is_named(make_audit):
+    audit = make_audit(views=("probs",), defenses=("none", "noise:0.2", "rounding:1"), policy=LINE, seeds=6)
+    told = steps(paid(audit, {"none": (0, 0), "noise:0.2": (0.0, 0.1), "rounding:1": (0.01, 0.02)}))
+    step = next(step for step in told if step.startswith("Cheapest that makes the policy hold: "))
+    assert step.startswith("Cheapest that makes the policy hold: showing probs, at most ")
+    other = next(step for step in told if step.startswith("Or, without a limit: "))
+    assert "showing probs behind noise:0.2." in other
+    assert "Honest users pay 0.0% accuracy and 10.0% of probability moved" in other
+    assert "That is not sure yet: " in other
+    assert "Attackers did not know of it: try noise:0.2/adaptive too." in other
+
+
+def test_what_few_seeds_leave_open_is_not_called_sure(make_audit):
+    told = steps(make_audit(views=("probs",), defenses=("none", "noise:0.2"), policy=LINE))
+    step = next(step for step in told if step.startswith("Cheapest that may make the policy hold: "))
+    assert "That is not sure yet: procedural under probs" in step
+    assert "over 3 seeds, which cannot exclude up to" in step
+
+
+def test_what_costs_more_than_is_allowed_is_not_recommended(make_audit):
+    bounds = {"accuracy_loss": 0.005, "distortion": 0.05, "queries": 8000}
+    audit = make_audit(
+        views=("probs",), defenses=("none", "noise:0.2", "rounding:1"), policy=LINE, honest=bounds, seeds=6
+    )
+    told = steps(paid(audit, {"none": (0, 0), "noise:0.2": (0.0, 0.1), "rounding:1": (0.01, 0.02)}))
+    step = next(step for step in told if "makes the policy hold" in step)
+    assert step.startswith(
+        "None of the 3 ways to show answers that were tried makes the policy hold at the cost allowed."
+    )
+    assert "The cheapest that does is showing probs, at most" in step
+
+
+def test_a_policy_that_nothing_meets_has_no_remedy(make_audit):
+    hopeless = {"max_fidelity": {"queries": 8000, "value": 0.12}}
+    told = steps(make_audit(views=("probs",), defenses=("none", "noise:0.2"), policy=hopeless))
+    assert any(
+        step.startswith("None of the 2 ways to show answers that were tried makes the policy hold.") for step in told
+    )
+
+
+def test_a_policy_that_holds_needs_no_remedy(make_audit):
+    lax = {"max_fidelity": {"queries": 8000, "value": 0.999}}
+    assert not [step for step in steps(make_audit(policy=lax)) if "policy hold" in step]

@@ -36,9 +36,9 @@ def per_day(result: AuditResult) -> int:
     return int(result.plan.get("queries_per_day") or RATE)
 
 
-def monthly(queries: int) -> int:
-    """The most queries a day that make a copy of so many queries take a month; given the fewest it may cost."""
-    return max(1, queries // MONTH)
+def monthly(queries: int) -> int | None:
+    """The most queries a day that make what so many queries do not buy take a month; None: not even one a day."""
+    return queries // MONTH or None
 
 
 def _rows(result: AuditResult) -> Iterator[Row]:
@@ -56,5 +56,9 @@ def _rows(result: AuditResult) -> Iterator[Row]:
                     cost_words(arm, cost)[0],
                     *([f"{prices['query'] * queries:,.2f}"] if prices else []),
                     days(queries / per_day(result)),
-                    f"{count(monthly(cost.made_low if cost.tries else queries))} a day",
+                    _limit(monthly(cost.short if cost.tries else queries - 1)),
                 )
+
+
+def _limit(a_day: int | None) -> str:
+    return "no limit known" if a_day is None else f"{count(a_day)} a day"

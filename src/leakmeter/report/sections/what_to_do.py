@@ -9,15 +9,16 @@ from typing import NamedTuple
 
 from leakmeter.plan import Policy
 from leakmeter.report.blocks import Block, Mono, Paragraph, Part, Section, Steps, Strong
+from leakmeter.report.remedies import remedy_steps
 from leakmeter.report.sections.defenses import defense_effects
 from leakmeter.report.sections.detection import arm_detections, fired_words
 from leakmeter.report.sections.rate_limits import monthly, per_day
 from leakmeter.report.surfaces import Surface, best_copy, surely_below, surfaces
-from leakmeter.report.words import count, days, percent, span
+from leakmeter.report.words import count, days, many, percent, span
 from leakmeter.results import AuditResult, CellResult
 from leakmeter.verdict.arms import FIDELITIES
 from leakmeter.verdict.policy import rule
-from leakmeter.verdict.sentences import GOOD
+from leakmeter.verdict.sentences import GOOD, MONTH
 
 _LEAD = (
     "What lowers the leak, by how much, and what it costs honest users, as measured in this audit. A change is advised "
@@ -40,6 +41,8 @@ def section(result: AuditResult, _: Path) -> Section:
     steps = [*_mend(result), *_exact(result)]
     blocks = _worth(result, bare)
     sound = all(check.ok for check in result.verdict.checks)  # else a weak attack must not read as safety
+    if sound:
+        steps += remedy_steps(result)
     if _cheapest(result, bare) is not None or (bare and sound):
         steps += _limit(result, bare)
     if worst is not None:
@@ -72,8 +75,8 @@ class _Copy(NamedTuple):
     what: str
     queries: int
     """With so many it was made."""
-    fewest: int
-    """With fewer it surely was not."""
+    short: int
+    """With so many no try measured one."""
     by: str
     view: str
 
@@ -95,15 +98,23 @@ def _limit(result: AuditResult, bare: Sequence[Surface]) -> Iterator[Sequence[Pa
         most = max(arm.queries for surface in bare for arm in surface.attackers)
         least = min(FIDELITIES)
         yield keep, f" No attack made a copy of even {least:.0%} within {count(most)} queries, so no other follows."
-    elif monthly(copy.fewest) >= now:
-        yield keep, f" At {count(now)} queries a day {copy.what} takes {days(copy.fewest / now)} or more."
+    elif copy.short / MONTH >= now:
+        yield keep, f" At {count(now)} queries a day {copy.what} takes {days(copy.short / now)} or more."
+    elif (limit := monthly(copy.short)) is None:
+        yield (
+            Strong("Do not count on a rate limit."),
+            f" {copy.what[0].upper()}{copy.what[1:]} ({copy.by}, seeing {copy.view}) costs at most "
+            f"{many(copy.queries, 'query', 'queries')}, and no try was short of it beyond {count(copy.short)}; "
+            "no limit that honest clients could live with is known to make it take a month. Show less, or audit with "
+            "smaller stops to see what fewer queries buy.",
+        )
     else:
         assumed = "" if result.plan.get("queries_per_day") else ", which stands in because the plan names no limit"
         yield (
-            Strong(f"Allow one client at most {count(monthly(copy.fewest))} queries a day."),
-            f" Then {copy.what} ({copy.by}, seeing {copy.view}) takes a month or more, instead of "
-            f"{days(copy.queries / now)} at most at {count(now)} a day{assumed}. Honest clients who ask more have to "
-            "wait; an attacker with many accounts does not.",
+            Strong(f"Allow one client at most {many(limit, 'query', 'queries')} a day."),
+            f" Then {copy.what} ({copy.by}, seeing {copy.view}) takes a month or more, as no try had one after "
+            f"{count(copy.short)} queries, instead of {days(copy.queries / now)} at most at {count(now)} a "
+            f"day{assumed}. Honest clients who ask more have to wait; an attacker with many accounts does not.",
         )
 
 
@@ -111,14 +122,14 @@ def _cheapest(result: AuditResult, bare: Sequence[Surface]) -> _Copy | None:
     """The model itself, else the cheapest copy of the fidelity that matters most among those reached."""
     exact = min(_exact_cells(result), key=_asked, default=None)
     if exact is not None:
-        return _Copy("the model itself", _asked(exact), _asked(exact), exact.attack, exact.view)
+        return _Copy("the model itself", _asked(exact), _asked(exact) - 1, exact.attack, exact.view)
     for fidelity in _LEVELS:
         found = [each for each in (surface.cheapest(fidelity) for surface in bare) if each is not None]
         if found:
             cost, arm = min(found, key=lambda each: each[0].cheapest or 0)
             made = cost.cheapest or 1
             what = f"{'an' if fidelity == 0.8 else 'a'} {fidelity:.0%} copy"
-            return _Copy(what, made, cost.made_low if cost.tries else made, arm.label, arm.view)
+            return _Copy(what, made, cost.short if cost.tries else made - 1, arm.label, arm.view)
     return None
 
 
