@@ -80,7 +80,7 @@ def cost_words(arm: Arm, cost: CopyCost) -> tuple[str, str]:
     """Queries to a fidelity by the best try made, and by the attack on average; no closer than the curve's points."""
     if cost.tries is None:  # measured before costs were bracketed
         return (f"not within {count(arm.queries)}" if cost.queries is None else f"about {count(cost.queries)}"), ""
-    tries = f"{cost.tries.reached} of {cost.tries.made} tries"
+    tries = f"{cost.tries.reached} of {cost.tries.made} {'try' if cost.tries.made == 1 else 'tries'}"
     if cost.made is None:
         return f"not within {count(arm.queries)}", tries
     return f"{count(cost.made_low)} to {count(cost.made)}" if cost.made_low < cost.made else count(cost.made), tries
@@ -95,5 +95,5 @@ def copies_words(arm: Arm) -> str:
     """The copies made, and what the attack reaches on average with all seeds and inputs."""
     ends = span(arm.fidelity_interval.low, arm.fidelity_interval.high)
     if not arm.copies or arm.seeds == 1:
-        return ends
+        return f"one try; all seeds {ends}" if arm.seeds == 1 else ends
     return f"{percent(min(arm.copies[-1]))} to {percent(max(arm.copies[-1]))} in {arm.seeds} tries; all seeds {ends}"

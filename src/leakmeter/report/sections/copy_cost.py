@@ -51,8 +51,8 @@ def _lead(result: AuditResult) -> str:
     tested = f" ({count(result.victim.test_size)} of {result.victim.test})" if result.victim.test_size else ""
     return (
         f"Fidelity is how often the copy and the model name the same class on inputs the attacker never saw{tested}. "
-        f"{f'Lines are means over {seeds} tries, bands reach from the worst try to the best; ' if seeds > 1 else ''}"
-        "dashed lines are controls, there for comparison. Intervals are 95% and of what the attack reaches on average "
+        f"{f'Lines are means over {seeds} tries, bands reach from the worst try to the best; d' if seeds > 1 else 'D'}"
+        "ashed lines are controls, there for comparison. Intervals are 95% and of what the attack reaches on average "
         "over all seeds and inputs: few seeds say little about that."
     )
 
