@@ -121,6 +121,17 @@ FIGURES: list[Figure] = [
         lambda found: (found["most often false"]["pass"], found["most often false"]["exceeded"]),
     ),
     (
+        "docs/intervals.md",
+        "{} of {}, a share of {:.3f} (`{}`",
+        "mutants.json",
+        lambda found: (
+            found["mutants"] - len(found["survivors"]),
+            found["mutants"],
+            found["score"],
+            found["command"],
+        ),
+    ),
+    (
         "docs/defenses.md",
         "on {} test inputs",
         "defenses-digits/results.json",
