@@ -38,7 +38,7 @@ from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
 _RADII = 20  # points of the certified curve
-_DEFAULTS = ("auto", "gradients", "exact", "exact-values")
+_DEFAULTS = ("auto", "gradients", "counterfactual", "exact", "exact-values")
 _FOR_TABLES = (*_DEFAULTS, "exact-tree")
 _SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
 
@@ -142,7 +142,8 @@ def complete(plan: Plan, victim: Victim, test: Dataset | None) -> Plan:
         table = victim.spec.columns is not None  # whose copies are trees, which have no gradients to follow
         if plan.transfer is None and test is not None and test.y is not None and victim.spec.width is not None:
             changes["transfer"] = None if table else TransferPlan()
-        views = [View.parse(view) for view in changes.get("views", plan.views)]
+        shown = plan.model_copy(update=changes)
+        views = [View.parse(view) for view in (*shown.views, *shown.explained_views)]
         attacks = [
             AttackPlan(name=name) for name in (_FOR_TABLES if table else _DEFAULTS) if _suits(name, victim.spec, views)
         ]
