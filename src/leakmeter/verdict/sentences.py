@@ -204,14 +204,15 @@ def _not_measured(explanation: str, cells: list[CellResult]) -> str:
 def _cheaper(explanation: str, plain: str, without: _Curves, with_them: _Curves) -> list[str]:
     """Compared at a good copy where all made one, else at the best that all made; whoever sees more may ignore it."""
     seeds = sorted(with_them.keys() & without.keys())
+    lines: list[str] = []
     for level in (GOOD, None):
         with suppress(LeakmeterError):
             found = cheaper([without[seed] for seed in seeds], [with_them[seed] for seed in seeds], level)
-            if found.times <= 1:
-                return [f"Showing {explanation} made no copy cheaper than showing {plain}, as far as these stops tell."]
-            line = found.line(explanation, plain)
-            return [line[0].upper() + line[1:] + "."]
-    return []
+            if found.times > 1:
+                line = found.line(explanation, plain)
+                return [line[0].upper() + line[1:] + "."]
+            lines = [f"Showing {explanation} made no copy cheaper than showing {plain}, as far as these stops tell."]
+    return lines
 
 
 _Curves = dict[int, list[tuple[int, float]]]
