@@ -20,7 +20,8 @@ from torch import Tensor, nn
 import leakmeter as lm
 from leakmeter.data.catalogue import load
 from leakmeter.extraction.base import AttackJob
-from leakmeter.extraction.gradients import Explanations, Gradients
+from leakmeter.extraction.gradients import Gradients
+from leakmeter.extraction.matching import Explanations
 from leakmeter.extraction.targets import kl_loss
 from leakmeter.models import make_model
 from leakmeter.oracle.answer import Answer
@@ -64,7 +65,7 @@ def saved_bytes(attack: Gradients, classes: int) -> int:
 def run(attack: Gradients, model: str, x: Tensor, answer: Answer, victim: lm.Oracle, test: object, seed: int) -> dict:
     student = make_model(model, (1, 28, 28), 10, seed=seed)
     start = time.process_time()
-    attack.learn(student, x, answer, AttackJob(seed, torch.device("cpu")))
+    attack.learn(student, x, answer, AttackJob(seed, torch.device("cpu")), victim.spec)
     seconds = time.process_time() - start
     score = lm.score(student, victim, test)
     return {"seconds": seconds, "accuracy": score.accuracy, "fidelity": score.fidelity}

@@ -79,3 +79,15 @@ def test_unreadable_plans_are_named(tmp_path) -> None:
     (tmp_path / "bad.toml").write_text("a = [")
     with pytest.raises(UsageError, match="is not TOML"):
         read_plan(tmp_path / "bad.toml")
+
+
+def test_explanations_to_compare_become_views_for_attacks_that_read_them() -> None:
+    attacks = [{"name": "surrogate"}, {"name": "gradients"}, {"name": "gradients", "control": True}]
+    content = {"victim": {"source": "a:b"}, "attacks": attacks, "seeds": [0], "views": ["probs", "labels+gradient"]}
+    plan = make_plan({**content, "explanations": ["gradient", "smoothgrad", "reasons:3/sign"]})
+    assert plan.explanations == ("gradient", "smoothgrad:10,0.1", "reasons:3/sign")
+    more = [cell for cell in plan.cells() if cell.view not in plan.views]
+    assert [(cell.attack, cell.view) for cell in more] == [("gradients", f"probs+{each}") for each in plan.explanations]
+    assert not any(cell.control for cell in more)
+    with pytest.raises(UsageError, match="unknown explanation 'gradeint'; did you mean 'gradient'"):
+        make_plan({**content, "explanations": ["gradeint"]})

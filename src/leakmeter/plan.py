@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from leakmeter.errors import UsageError, first_line
 from leakmeter.patience import PATIENCE
@@ -181,6 +181,8 @@ class Plan(Settings):
     attacks: tuple[AttackPlan, ...] = ()
     """Empty: the attacks that suit the victim."""
     views: tuple[str, ...] = ("probs", "labels")
+    explanations: tuple[str, ...] = ()
+    """What showing each of them would cost: `["gradient", "reasons:4"]` beside every view that explains nothing."""
     defenses: tuple[str, ...] = ("none",)
     """`none`, `labels`, `top:3`, `rounding:2`, `noise:0.1`, `repeatable-noise:0.1`, `reverse-sigmoid:0.7,0.2`,
     `mad:0.8`, `mad-argmax:1`, `misinformation:0.9`, `modelguard-w:1`, `modelguard-s:1`, `smoothing:0.5,100`,
@@ -188,10 +190,7 @@ class Plan(Settings):
     alone is tried too, whatever the views."""
     detectors: tuple[str, ...] = ("prada",)
     """Replayed over each attack's queries: `prada`, or `prada:0.9` for another threshold."""
-    budget: int = Field(
-        default=5000,
-        ge=1,
-    )
+    budget: int = Field(default=5000, ge=1)
     total: int | None = Field(default=None, ge=1)
     """The most queries of all cells together, scoring among them; a cell that it leaves too little for fails. None: no
     more than each cell's budget."""
@@ -228,12 +227,14 @@ class Plan(Settings):
 
         return Columns.parse(columns).section() if columns else {}
 
-    @field_validator("views")
+    @field_validator("views", "explanations")
     @classmethod
-    def _views(cls, views: tuple[str, ...]) -> tuple[str, ...]:
+    def _views(cls, texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         from leakmeter.oracle.view import View
 
-        return tuple(str(View.parse(view)) for view in views)
+        if info.field_name == "explanations":
+            return tuple(View.parse(f"probs+{text}").explained for text in texts)
+        return tuple(str(View.parse(text)) for text in texts)
 
     @field_validator("defenses")
     @classmethod
@@ -261,23 +262,31 @@ class Plan(Settings):
         return self
 
     def ladder(self) -> tuple[int, ...]:
-        """The stops of the curve: those given, or the budget halved three times, and powers of eight from 1 up.
-
-        A cost is known no closer than the stops about it, so that a ladder with few rungs hides what a copy costs.
-        """
+        """The stops of the curve: those given, or the budget halved three times, and powers of eight from 1 up."""
         if self.stops:
             return tuple(sorted({*self.stops, self.budget}))
         halved = {max(1, self.budget // 2**k) for k in range(4)}
         below = {8**k for k in range(12) if 8**k <= min(halved) // 4}
         return tuple(sorted(halved | below | {1}))
 
+    @property
+    def explained_views(self) -> tuple[str, ...]:
+        """The views that explain nothing, each with each of the explanations to be compared."""
+        asked = {f"{view}+{each}": 0 for view in self.views if "+" not in view for each in self.explanations}
+        return tuple(view for view in asked if view not in self.views)
+
     def cells(self) -> Iterator[Cell]:
-        """Every combination, in the order they run; ids are stable names of folders."""
-        surfaces = [(view, defense) for defense in self.defenses for view in self.views]
+        """Every combination, in the order they run; `explanations` are for attacks that read any. Ids name folders."""
+        from leakmeter.extraction.base import ATTACKS
+
+        readers = {attack.name for attack in self.attacks if ATTACKS[attack.name].reads_explanations}
+        views, explained = (*self.views, *self.explained_views), set(self.explained_views)
+        surfaces = [(view, defense) for defense in self.defenses for view in views]
         for view, defense in [*surfaces, *self._label_only()]:
             for number, attack in enumerate(self.attacks):
-                for seed in self.seeds:
-                    yield self._cell(number, attack, view, defense, seed)
+                if view not in explained or (attack.name in readers and not attack.control):
+                    for seed in self.seeds:
+                        yield self._cell(number, attack, view, defense, seed)
 
     def _label_only(self) -> list[tuple[str, str]]:
         """Where labels alone have to be tried, so that no defense reads safer than they are.

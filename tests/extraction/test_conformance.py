@@ -22,6 +22,7 @@ QUICK = {
         },
     ),
     "gradients": ("probs+gradient", {"student": "linear", "recipe": {"steps": 5}}),
+    "counterfactual": ("labels+counterfactual", {"student": "linear", "recipe": {"steps": 5}}),
     "dfme": ("probs", {"student": "linear", "batch": 16, "width": 4}),
     "codfe": ("probs", {"student": "linear", "width": 4, "noise": 50, "batch": 10}),
     "dast": ("labels", {"student": "linear", "width": 4, "batch": 20}),

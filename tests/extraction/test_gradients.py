@@ -6,7 +6,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import leakmeter as lm
 from leakmeter.errors import UsageError
-from leakmeter.extraction.gradients import Explanations, Gradients
+from leakmeter.extraction.gradients import Gradients
+from leakmeter.extraction.matching import Explanations, matching
 from leakmeter.seeds import stream
 from leakmeter.training.loop import Recipe
 
@@ -154,3 +155,69 @@ def test_a_step_needs_memory_for_rows_and_features_not_for_classes_too() -> None
     with Largest() as largest:
         Gradients()._loss(shown, 1.0, nn.Linear(features, classes), columns, stream(0, "a")).backward()
     assert largest.numel <= max(batch, classes) * features  # the weights of a linear model are classes × features
+
+
+OTHERS = [
+    "probs+gradxinput",
+    "probs+integrated:5",
+    "probs+occlusion",
+    "logits+shap:3",
+    "probs+lime:60",
+    "probs+gradient/sign",
+    "probs+gradient/top:6",
+    "logits+gradient/round:1",
+    "probs+gradient/noise:0.3",
+    "probs+gradient/top:6/sign",
+]
+
+
+@pytest.mark.parametrize("view", OTHERS)
+def test_every_explanation_is_worth_more_than_the_answers_alone(view: str) -> None:
+    victim, test = network(20, 5), torch.randn(1000, 20)
+    recipe = SHORT.model_copy(update={"steps": 200, "batch": 15})
+
+    def copied(lam: float, view: str) -> float:
+        made = lm.extract(
+            "gradients", oracle(victim, view, 15, 20), student="mlp:24", test=test, recipe=recipe, lam=lam
+        )
+        return made.curve[-1].score.fidelity
+
+    assert copied(0.1, view) > copied(1e6, "probs+gradient") + 0.03  # so much weight on answers leaves nothing else
+
+
+def test_reasons_are_read_as_inequalities_and_never_contradict_the_victim_itself() -> None:
+    victim, x = network(8, 3, seed=2), torch.randn(30, 8)
+    for view in ("logits+reasons:2", "logits+gradient/sign", "logits+gradient/top:3", "logits+gradient/round:1"):
+        door = oracle(victim, view, features=8)
+        told = matching(x, door.query(x), door.spec)
+        _, own = told.loss(victim, x, torch.arange(30), stream(0, "draws"))
+        _, other = told.loss(network(8, 3, seed=3), x, torch.arange(30), stream(0, "draws"))
+        assert float(own.detach()) < 1e-9 < float(other.detach())
+
+
+def test_a_student_without_a_convolution_learns_from_the_answers_beside_grad_cam() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(72, 3))
+    victim = lm.load_victim(net, input_shape=(1, 8, 8), low=0.0, high=1.0)
+    for student in ("linear", "lenet"):
+        door = lm.Oracle(victim, "probs+gradcam", 4)
+        lm.extract("gradients", door, pool="procedural", student=student, recipe=Recipe(steps=3))
+        assert door.ledger.spent() == 4
+
+
+def test_features_of_different_ranges_are_learned_alike_and_the_copy_takes_raw_inputs() -> None:
+    torch.manual_seed(0)
+    low, high = torch.tensor([0.0, 0.0, -5.0]), torch.tensor([1000.0, 1.0, 5.0])
+    net = nn.Linear(3, 2)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor([[0.004, 3.0, 0.1], [-0.002, -1.0, 0.3]]))
+        net.bias.copy_(torch.tensor([-3.0, 0.0]))
+    victim, test = lm.load_victim(net, input_shape=(3,), low=low, high=high), low + (high - low) * torch.rand(1000, 3)
+    made = lm.extract("gradients", lm.Oracle(victim, "probs+gradient", 20), student="linear", test=test, recipe=SHORT)
+    assert made.curve[-1].score.fidelity > 0.97
+    assert made.student == "linear"
+
+
+def test_explanations_that_are_no_maps_are_left_to_another_attack() -> None:
+    with pytest.raises(UsageError, match="use 'counterfactual'"):
+        lm.extract("gradients", oracle(network(), "labels+counterfactual", 5))

@@ -175,6 +175,21 @@ def test_cheaper_is_said_of_readers_only() -> None:
     assert not any("gradient" in line for line in told(plain)[1])
 
 
+def test_whoever_sees_an_explanation_may_ignore_it() -> None:
+    plain = [cell({8: 0.2, 64: 0.95}, seed) for seed in range(3)]
+    weak = [cell({8: 0.1, 64: 0.3}, seed, "gradients", "probs+reasons:4") for seed in range(3)]
+    strong = [cell({8: 0.92, 64: 0.97}, seed, "gradients", "probs+gradient") for seed in range(3)]
+    lines = told([*plain, *weak, *strong])[1]
+    assert "Showing reasons:4 made no copy cheaper than showing probs, as far as these stops tell." in lines
+    assert any(line.startswith("Showing gradient makes a 90% copy at least 3× cheaper than") for line in lines)
+
+
+def test_an_explanation_that_cannot_be_given_is_told_with_the_reason() -> None:
+    why = "the explanation gradcam needs pictures, got inputs of (3,)"
+    cells = [cell({8: 0.2}), cell({8: 0.2}, 0, "gradients", "probs+gradcam", status="skipped", error=why)]
+    assert f"Showing gradcam was not measured: {why}." in told(cells)[1]
+
+
 def test_the_strongest_thief_is_told_with_its_controls() -> None:
     def thief(copy: int) -> Transfer:
         def rate(k: int) -> FlipRate:

@@ -14,7 +14,7 @@ from leakmeter.plan import AttackPlan, Plan, TransferPlan
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
-_ATTACKS = ("auto", "gradients", "exact", "exact-values")
+_ATTACKS = ("auto", "gradients", "counterfactual", "exact", "exact-values")
 _FOR_TABLES = (*_ATTACKS, "exact-tree")
 _SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
 _CORES = 2  # that the time of a plan which sets no limit is reckoned for, whatever the machine has
@@ -42,7 +42,8 @@ def complete(plan: Plan, victim: Victim, test: Dataset | None, processes: int = 
         labelled = test is not None and test.y is not None and victim.spec.width is not None
         if plan.transfer is None and labelled and not table and not plan.quick:
             changes["transfer"] = TransferPlan()
-        views = [View.parse(view) for view in changes.get("views", plan.views)]
+        shown = plan.model_copy(update=changes)
+        views = [View.parse(view) for view in (*shown.views, *shown.explained_views)]
         names = [name for name in (_FOR_TABLES if table else _ATTACKS) if _suits(name, victim.spec, views)]
         control = () if plan.quick else _real_pool(plan, table, test is not None and test.y is None)
         changes["attacks"] = (*(AttackPlan(name=name) for name in names), *control)
@@ -59,25 +60,26 @@ def _quicker(plan: Plan) -> dict[str, Any]:
 
 def _in_time(plan: Plan, spec: VictimSpec, processes: int, *, limited: bool) -> Plan:
     """The plan with the effort of its attacks fitted to its minutes, where it names none."""
-    open_ended = [attack for attack in plan.attacks if _adjustable(attack)]
     if plan.minutes is None and not limited:
         return plan
-    cores = _CORES if plan.minutes is None else processes
+    cells = list(plan.cells())
+    cores = min(_CORES if plan.minutes is None else processes, max(1, len(cells)))
     minutes = plan.minutes or (_MINUTES if spec.features <= _LARGE else _MINUTES_LARGE)
-    arms = len(plan.views) * len(plan.defenses) * len(plan.seeds)
-    each = [make_attack(attack.name, attack.options).expected_seconds(spec, plan.ladder()) for attack in open_ended]
-    seconds = sum(one or 0.0 for one in each) * arms / min(cores, max(1, arms * len(plan.attacks)))
+    free = [make_attack(cell.attack, cell.options) for cell in cells if _adjustable(cell.attack, cell.options)]
+    each = [attack.expected_seconds(spec, cells[0].stops) for attack in free]
+    seconds = sum(one or 0.0 for one in each) / cores
     if not seconds:
         return plan
     effort = round(min(max(60 * minutes / seconds, _LEAST), 1.0 if plan.minutes is None else _MOST), 3)
     attacks = [
-        attack.model_copy(update={"effort": effort}) if attack in open_ended else attack for attack in plan.attacks
+        attack.model_copy(update={"effort": effort}) if _adjustable(attack.name, attack.options) else attack
+        for attack in plan.attacks
     ]
     return plan.model_copy(update={"attacks": tuple(attacks)})
 
 
-def _adjustable(attack: AttackPlan) -> bool:
-    return "effort" in ATTACKS[attack.name].model_fields and "effort" not in attack.options
+def _adjustable(name: str, options: dict[str, Any]) -> bool:
+    return "effort" in ATTACKS[name].model_fields and "effort" not in options
 
 
 def _suits(name: str, spec: VictimSpec, views: list[View]) -> bool:

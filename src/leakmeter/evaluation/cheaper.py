@@ -23,6 +23,8 @@ class Cheaper(BaseModel):
     """Of the median; it knows that a cost lies between two points of a curve. Few pairs give less than 95 %."""
     level: float
     """The quality at which both were compared."""
+    asked: bool = False
+    """Whether that quality was given; else it is the highest that every curve reaches."""
     at_least: bool
     """Whether some explained curve began above the level: then fewer queries than were tried may do."""
 
@@ -31,8 +33,9 @@ class Cheaper(BaseModel):
         bound = "at least " if self.at_least else ""
         pairs = f"{self.interval.n} pairs of runs" if self.interval.n > 1 else "one pair of runs"
         sure = f", {self.interval.confidence:.0%} interval" if self.interval.n > 1 else ", between"
+        copy = f"a {self.level:.0%} copy" if self.asked else "the copy"
         return (
-            f"showing {explanation} makes the copy {bound}{self.times:.3g}× cheaper than showing {plain} "
+            f"showing {explanation} makes {copy} {bound}{self.times:.3g}× cheaper than showing {plain} "
             f"({pairs}{sure} {self.interval.low:.3g} to {self.interval.high:.3g}; compared at {self.level:.1%})"
         )
 
@@ -50,6 +53,7 @@ def cheaper(plain: Sequence[Curve], explained: Sequence[Curve], level: float | N
             f"expected as many curves with explanations as without, none of them empty, "
             f"got {len(explained)} and {len(plain)}"
         )
+    asked = level is not None
     if level is None:
         level = min(rising(curve)[-1][1] for curve in [*plain, *explained])
     pairs = [(queries_to(level, a), queries_to(level, b)) for a, b in zip(plain, explained, strict=True)]
@@ -59,6 +63,7 @@ def cheaper(plain: Sequence[Curve], explained: Sequence[Curve], level: float | N
         times=median(sqrt(a[0] * a[1]) / _most(b) for a, b in pairs),
         interval=median_interval([a[0] / b[1] for a, b in pairs], [a[1] / b[0] for a, b in pairs]),
         level=level,
+        asked=asked,
         at_least=any(b[0] == 1 < b[1] for _, b in pairs),
     )
 

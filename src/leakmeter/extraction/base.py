@@ -113,6 +113,7 @@ ATTACKS: Registry[type[Attack]] = Registry(
         "procedural": "leakmeter.extraction.procedural:Procedural",
         "auto": "leakmeter.extraction.auto:Auto",
         "gradients": "leakmeter.extraction.gradients:Gradients",
+        "counterfactual": "leakmeter.extraction.counterfactual:Counterfactuals",
         "exact": "leakmeter.extraction.exact.attack:Exact",
         "exact-values": "leakmeter.extraction.exact.attack:ExactValues",
         "tabular": "leakmeter.extraction.tabular:Tabular",
@@ -165,7 +166,7 @@ def extract(
     """Copies the model behind `oracle`.
 
     Args:
-        name: an attack: surrogate, dfme, codfe, dast, procedural, gradients, exact, exact-values.
+        name: an attack: auto, surrogate, dfme, codfe, dast, procedural, gradients, counterfactual, exact, ...
         oracle: the only access to the victim.
         seed: the same seed gives the same copy.
         test: data for the curve, seen by the owner's scoring only; the victim's answers to it may come along. Without

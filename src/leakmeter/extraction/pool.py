@@ -40,7 +40,7 @@ class PoolAttack(Attack):
     """A model's name; None: lenet for images, mlp for features."""
 
     @abstractmethod
-    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob) -> None:
+    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob, spec: VictimSpec) -> None:
         """Trains the fresh `student` on the queries `x` and the answers to them."""
 
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
@@ -59,7 +59,7 @@ class PoolAttack(Attack):
                     raise
                 break
             student, asked = job.student(self.student, oracle), len(answers[0])
-            self.learn(student, pool[:asked].float(), answers[0], job)
+            self.learn(student, pool[:asked].float(), answers[0], job, oracle.spec)
             job.observe(student, asked)
             if asked < stop:
                 break

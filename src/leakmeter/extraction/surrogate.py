@@ -17,6 +17,7 @@ from leakmeter.extraction.targets import answered_logits, answered_probs, kl_los
 from leakmeter.oracle.answer import Answer
 from leakmeter.seeds import derive
 from leakmeter.training.loop import Batch, Recipe, fit
+from leakmeter.victims.spec import VictimSpec
 
 
 class Surrogate(PoolAttack):
@@ -26,7 +27,7 @@ class Surrogate(PoolAttack):
     """The paper tries 1, 3, 5 and 10."""
     recipe: Recipe = Recipe(steps=3000, batch=200, lr=2e-3, schedule="cyclic")
 
-    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob) -> None:
+    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob, spec: VictimSpec) -> None:  # noqa: ARG002
         """Fits the student to the answers."""
         labels = answer.view.kind == "labels"
         fit(

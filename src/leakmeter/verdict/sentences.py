@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
+from itertools import accumulate
 from statistics import fmean
 
 from leakmeter.errors import LeakmeterError
@@ -191,40 +193,54 @@ def _explanations(cells: list[CellResult]) -> list[str]:
     lines = []
     for view in dict.fromkeys(cell.view for cell in cells if "+" in cell.view and not cell.control):
         plain, _, explanation = view.partition("+")
-        tried = [cell for cell in cells if cell.view == view and explained(cell)]
-        readers = [cell for cell in tried if cell.status == "done"]
+        here = [cell for cell in cells if cell.view == view and not cell.control]
+        readers = [cell for cell in here if explained(cell) and cell.status == "done"]
         if not readers:
-            who = (
-                f"The attack that reads {explanation} failed"
-                if tried
-                else f"No attack that reads {explanation} was run"
-            )
-            lines.append(f"{who}: what showing it gives away was not measured.")
+            lines.append(_not_measured(explanation, here))
             continue
-        with_them, without = _curves(readers), _curves([cell for cell in cells if cell.view == plain])
-        seeds = sorted(with_them.keys() & without.keys())
-        try:
-            found = cheaper([without[seed] for seed in seeds], [with_them[seed] for seed in seeds])
-        except LeakmeterError:
-            continue
-        line = found.line(explanation, plain)
-        lines.append(line[0].upper() + line[1:] + ".")
+        blind = [cell for cell in cells if cell.view == plain]
+        lines += _cheaper(explanation, plain, _curves(blind), _curves([*blind, *readers]))
     return lines
 
 
-def _curves(cells: list[CellResult]) -> dict[int, list[tuple[int, float]]]:
-    """For each seed the best undefended attack's curve."""
-    best: dict[int, CellResult] = {}
+def _not_measured(explanation: str, cells: list[CellResult]) -> str:
+    """Why it is not known what an explanation gives away."""
+    why = {cell.error for cell in cells if cell.status == "skipped" and f" {explanation} " in f"{cell.error} "}
+    if why:
+        return f"Showing {explanation} was not measured: {min(why)}."
+    failed = any(explained(cell) for cell in cells)
+    who = f"The attack that reads {explanation} failed" if failed else f"No attack that reads {explanation} was run"
+    return f"{who}: what showing it gives away was not measured."
+
+
+def _cheaper(explanation: str, plain: str, without: _Curves, with_them: _Curves) -> list[str]:
+    """Compared at a good copy where all made one, else at the best that all made; whoever sees more may ignore it."""
+    seeds = sorted(with_them.keys() & without.keys())
+    lines: list[str] = []
+    for level in (GOOD, None):
+        with suppress(LeakmeterError):
+            found = cheaper([without[seed] for seed in seeds], [with_them[seed] for seed in seeds], level)
+            if found.times > 1:
+                line = found.line(explanation, plain)
+                return [line[0].upper() + line[1:] + "."]
+            lines = [f"Showing {explanation} made no copy cheaper than showing {plain}, as far as these stops tell."]
+    return lines
+
+
+_Curves = dict[int, list[tuple[int, float]]]
+
+
+def _curves(cells: list[CellResult]) -> _Curves:
+    """For each seed the best copy that an undefended attack held after so many queries."""
+    points: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for cell in cells:
-        if cell.control or cell.defense != "none" or not cell.curve:
+        if cell.control or cell.defense != "none":
             continue
-        if cell.seed not in best or _final(cell) > _final(best[cell.seed]):
-            best[cell.seed] = cell
+        for point in cell.curve:
+            if point.score is not None:
+                held = points[cell.seed]
+                held[point.queries] = max(held[point.queries], point.score.fidelity)
     return {
-        seed: [(point.queries, point.score.fidelity) for point in cell.curve if point.score is not None]
-        for seed, cell in best.items()
+        seed: list(zip(sorted(held), accumulate((held[at] for at in sorted(held)), max), strict=True))
+        for seed, held in points.items()
     }
-
-
-def _final(cell: CellResult) -> float:
-    return cell.final.score.fidelity if cell.final is not None and cell.final.score is not None else 0.0

@@ -236,3 +236,33 @@ def test_mnist_through_probabilities_agrees_on_all_test_images() -> None:
     victim = lm.load_victim(net, input_shape=(1, 28, 28), low=0.0, high=1.0, outputs="logits")
     copy = lm.extract("exact", lm.Oracle(victim, "probs+gradient", 40 * 128)).substitute
     assert lm.score(copy, victim, test).fidelity >= 0.999
+
+
+@pytest.mark.parametrize(("view", "box"), [("logits", False), ("logits", True), ("probs", True)])
+def test_gradient_times_input_tells_as_much_as_the_gradient(view: str, box: bool, network, oracle) -> None:
+    net = network(20, 12, 3)
+    plain, times = oracle(net, f"{view}+gradient", 12, box=box), oracle(net, f"{view}+gradxinput", 12, box=box)
+    lm.extract("exact", plain)
+    copy = lm.extract("exact", times)
+    assert copy.findings.certificate.exact
+    assert error(copy.substitute, net, torch.rand(500, 12), probs=view == "probs") < 1e-8
+    assert times.ledger.spent() <= 1.05 * plain.ledger.spent()
+
+
+@pytest.mark.parametrize("steps", [1, 10])
+def test_integrated_gradients_are_turned_back_along_rays_from_the_baseline(steps: int, network, oracle) -> None:
+    net = network(20, 12, 3)
+    plain, averaged = oracle(net, "logits+gradient", 12), oracle(net, f"logits+integrated:{steps}", 12)
+    lm.extract("exact", plain)
+    copy = lm.extract("exact", averaged)
+    assert copy.findings.complete
+    assert error(copy.substitute, net, torch.randn(500, 12)) < 1e-6
+    assert averaged.ledger.spent() <= 4 * plain.ledger.spent()
+
+
+def test_what_integrated_gradients_do_not_tell_is_declared(network, without_biases, oracle) -> None:
+    net = without_biases(network(6, 5, 2))  # every unit switches at the baseline itself
+    copy = lm.extract("exact", oracle(net, "logits+integrated:10", 5, budget=400))
+    assert not copy.findings.exact or error(copy.substitute, net, torch.randn(500, 5)) < 1e-6
+    with pytest.raises(UsageError, match="or logits\\+integrated"):
+        lm.extract("exact", oracle(network(6, 5, 2), "probs+integrated:10", 5))

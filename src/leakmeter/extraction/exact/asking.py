@@ -9,7 +9,12 @@ from torch import Tensor
 
 from leakmeter.errors import UsageError
 from leakmeter.oracle.answer import Answer
+from leakmeter.oracle.explanations.baseline import baseline
+from leakmeter.oracle.explanations.integrated import IntegratedGradients
 from leakmeter.oracle.oracle import Oracle
+
+SLOPES = ("gradient", "gradxinput")
+"""Explanations from which the gradient can be read off: at points without zeros the second is the first."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,14 @@ class Asker:
         self.contrasts = contrasts(classes) if self.view.kind == "probs" else torch.eye(classes, dtype=torch.float64)
         self.outputs = len(self.contrasts)
         self.d = self.spec.features
-        self.explained = self.view.explained == "gradient"
+        self.explained = self.view.explained in SLOPES
+        self._anchor = torch.zeros((), dtype=self.spec.dtype) if self.view.explained == "gradxinput" else None
+        """Where the factor is zero by which gradients were multiplied; None: by none."""
+        self.steps = 1
+        """Gradients that an explanation is the average of."""
+        if isinstance(self.view.explanation, IntegratedGradients):
+            self.steps = self.view.explanation.steps
+            self._anchor = baseline(self.spec, self.view.explanation.level)
         self.eps = float(torch.finfo(self.spec.dtype).eps)
         self.rounds = 0
         """Batches of questions asked."""
@@ -60,6 +72,17 @@ class Asker:
         """How far rounding may have moved the copy's biases."""
         self.blur = 0.0
         """How far off gradients are beyond that, where they had to be made from differences of values."""
+
+    @property
+    def averaged(self) -> bool:
+        """Whether what is shown are averages of gradients on the way from `baseline`."""
+        return isinstance(self.view.explanation, IntegratedGradients) and not self.view.protections
+
+    @property
+    def baseline(self) -> Tensor:
+        """The point next to where these begin, [1, d]."""
+        assert self._anchor is not None
+        return self.rounded(self._anchor.flatten()[None])
 
     @property
     def unbounded(self) -> bool:
@@ -72,20 +95,28 @@ class Asker:
         return rows if left is None else min(rows, left)
 
     def rounded(self, x: Tensor) -> Tensor:
-        """The points the victim really sees: inside the box and in its own precision."""
-        shaped = x.reshape(-1, *self.spec.input_shape).to(self.spec.dtype)
-        return self.spec.clamp(shaped).flatten(1).double()
+        """The points the victim really sees: in the box and in its own precision, without zeros where these hide."""
+        shaped = self.spec.clamp(x.reshape(-1, *self.spec.input_shape).to(self.spec.dtype))
+        return (shaped if self._anchor is None else self._apart(shaped, self._anchor)).flatten(1).double()
+
+    def _apart(self, x: Tensor, anchor: Tensor) -> Tensor:
+        """No feature where the anchor is: times nothing a gradient is nothing, times the least step it is all there."""
+        step = (self.eps * torch.maximum(torch.as_tensor(self.spec.box.unit), 4 * anchor.abs())).to(x)
+        moved = self.spec.clamp(torch.where((x - anchor).abs() < step, anchor + step, x))
+        return torch.where((moved - anchor).abs() < step, anchor - step, moved)
 
     def ask(self, x: Tensor) -> Pieces:
         """One query a row, at the points `rounded` gives."""
         self.rounds += 1
         shaped = self.rounded(x).to(self.spec.dtype).reshape(-1, *self.spec.input_shape)
-        return self.read(self.oracle.query(shaped))
+        return self.read(self.oracle.query(shaped), shaped.flatten(1).double())
 
-    def read(self, answer: Answer) -> Pieces:
-        """The contrasts of an answer."""
+    def read(self, answer: Answer, x: Tensor) -> Pieces:
+        """The contrasts of the answer to points [n, d]."""
         shown = (answer.logits if self.view.kind == "logits" else answer.probs).double()
-        slopes = answer.gradients.double().flatten(2) if self.explained else None
+        slopes = answer.explanation.double().flatten(2) if self.explained or self.averaged else None
+        if slopes is not None and self._anchor is not None:
+            slopes = slopes / (x - self._anchor.double().flatten())[:, None]
         usable = torch.ones(len(shown), dtype=torch.bool)
         if self.view.kind == "probs":
             usable = shown.amin(1) > torch.finfo(self.spec.dtype).tiny / self.eps

@@ -11,13 +11,14 @@ from torch import Tensor, nn
 
 from leakmeter.errors import BudgetExhausted, NotApplicable, UsageError
 from leakmeter.extraction.base import Attack, AttackJob
-from leakmeter.extraction.exact.asking import Asker, Pieces
+from leakmeter.extraction.exact.asking import SLOPES, Asker, Pieces
 from leakmeter.extraction.exact.copy import hand_over, hand_over_deep, signed_copy
 from leakmeter.extraction.exact.deep import DeepSearch
 from leakmeter.extraction.exact.line import Line
 from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.paper import PaperFailure, SearchRange, recover_s, recover_z
 from leakmeter.extraction.exact.paper_values import check_step, estimate_gradient, step_size
+from leakmeter.extraction.exact.rays import RayLine
 from leakmeter.extraction.exact.reconstruct import Findings as Search
 from leakmeter.extraction.exact.reconstruct import reconstruct
 from leakmeter.extraction.exact.secant import GradientLine
@@ -26,6 +27,7 @@ from leakmeter.extraction.exact.value_survey import value_survey
 from leakmeter.extraction.exact.values import ValueLine
 from leakmeter.extraction.findings import Findings, class_counts, class_entropy
 from leakmeter.oracle.answer import Answer
+from leakmeter.oracle.explanations.integrated import IntegratedGradients
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
 from leakmeter.seeds import stream
@@ -51,10 +53,10 @@ class _Counting(Asker):
         super().__init__(oracle)
         self.counts = class_counts(torch.empty(0, dtype=torch.long), oracle.spec.classes)
 
-    def read(self, answer: Answer) -> Pieces:
+    def read(self, answer: Answer, x: Tensor) -> Pieces:
         """The contrasts of an answer."""
         self.counts += class_counts(answer.labels, answer.classes)
-        return super().read(answer)
+        return super().read(answer, x)
 
 
 class _Reconstruction(Attack):
@@ -160,12 +162,18 @@ class Exact(_Reconstruction):
 
     def check(self, spec: VictimSpec, view: View) -> None:
         """Beside all outputs, their gradients."""
-        if view.explained != "gradient":
-            raise NotApplicable(f"'exact' needs a view with +gradient, got '{view}'; or use 'exact-values'")
+        integrated = _integrated(view)
+        if not integrated and view.explained not in SLOPES:
+            wanted = f"+{' or +'.join(SLOPES)}, or logits+integrated"
+            raise NotApplicable(f"'exact' needs a view with {wanted}, got '{view}'; or use 'exact-values'")
+        if integrated and self.method == "paper":
+            raise NotApplicable(f"method='paper' needs a view with +gradient, got '{view}'; use method='secant'")
         super().check(spec, view)
 
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """The copy, and whether anything was left to explain."""
+        if _integrated(oracle.view):
+            return self._secant(oracle, job, RayLine, value_survey)
         if self.method == "secant":
             return self._secant(oracle, job, GradientLine, gradient_survey)
         return self._paper(oracle, job, self._search(self.delta), _gradient, same=_eps(oracle) ** 0.6)
@@ -187,6 +195,11 @@ class ExactValues(_Reconstruction):
             return estimate_gradient(lambda points: _values(asker, points), x, step)
 
         return self._paper(oracle, job, search, gradient, same)
+
+
+def _integrated(view: View) -> bool:
+    """Of logits: integrals of probabilities are no sums of their pieces."""
+    return view.kind == "logits" and isinstance(view.explanation, IntegratedGradients) and not view.protections
 
 
 def _findings(asker: _Counting, units: int, missing: str | None) -> Findings:

@@ -249,7 +249,7 @@ def facing(stack: Stack, rows: list[Followed]) -> Tensor | None:
     left, right = torch.cat(lefts), torch.cat(rights)
     if int(torch.linalg.matrix_rank(left, rtol=1e-9)) < h:
         return None
-    found = torch.linalg.lstsq(left, right[:, None]).solution[:, 0]
+    found: Tensor = torch.linalg.lstsq(left, right[:, None]).solution[:, 0]
     turned = found.round()
     if bool(((turned != 0) & (turned != 1)).any()) or float((left @ turned - right).abs().max()) > 1e-3:
         return None

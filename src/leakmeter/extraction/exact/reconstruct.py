@@ -143,7 +143,8 @@ def _look_at_extremes(
 def _begin(asker: Asker, generator: torch.Generator) -> tuple[Tensor, Pieces]:
     """A start point with its answer: of several candidates the one whose probabilities are easiest to read."""
     wanted = 1 if asker.view.kind == "logits" else _CANDIDATES
-    points = asker.rounded(start_points(asker.spec, max(1, asker.room(wanted)), generator))
+    drawn = start_points(asker.spec, max(1, asker.room(wanted)), generator)
+    points = asker.baseline if asker.averaged else asker.rounded(drawn)
     answer = asker.ask(points)
     best = int(answer.size.argmin())
     if not bool(answer.usable[best]):

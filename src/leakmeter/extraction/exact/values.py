@@ -26,7 +26,7 @@ _IMPRECISE = 4.0
 
 
 @dataclass
-class _Cell:
+class Cell:
     """The linear piece of what the copy lacks, through (x, value)."""
 
     x: Tensor
@@ -35,6 +35,7 @@ class _Cell:
     error: float
 
     def at(self, x: Tensor) -> Tensor:
+        """Its value there."""
         return self.value + self.gradient @ (x - self.x)
 
 
@@ -85,14 +86,11 @@ class ValueLine(Line):
             self.learn(torch.stack([t for t, _ in found]), torch.stack([jump for _, jump in found]))
         return bends.rounds + len(found)
 
-    def _walk(self, t: Tensor, side: int) -> list[_Cell]:
+    def _walk(self, t: Tensor, side: int) -> list[Cell]:
         """The cells on one side of the start, outwards from the one it lies in; fewer where the budget ends."""
-        t = t[torch.argsort(t * side)]
-        # a slope taken across a bend looks like a tiny cell
-        t = t[torch.diff(t.abs(), prepend=t.new_zeros(1)) > 16 * self._step() * (1 + t.abs())]
-        end = (2 * t[-1:].abs() + 1).clamp(max=self.length) * side
-        cells = [_Cell(self.start, t.new_zeros(self.asker.outputs), t.new_zeros(self.asker.outputs, self.asker.d), 0.0)]
-        for bend, following in pairwise(torch.cat([t, end])):
+        t = self._apart(t, side)
+        cells = [Cell(self.start, t.new_zeros(self.asker.outputs), t.new_zeros(self.asker.outputs, self.asker.d), 0.0)]
+        for bend, following in pairwise(self._with_end(t, side)):
             width = float(abs(following - bend)) * self._length()
             cell = self._cell(self.at((bend + following)[None] / 2)[0], width)
             if cell is None:
@@ -100,14 +98,23 @@ class ValueLine(Line):
             cells.append(cell)
         return cells
 
-    def _bend(self, near: _Cell, far: _Cell) -> tuple[Tensor, Tensor]:
+    def _apart(self, t: Tensor, side: int) -> Tensor:
+        """Bends on one side, outwards; a slope taken across a bend looks like a tiny cell."""
+        t = t[torch.argsort(t * side)]
+        return t[torch.diff(t.abs(), prepend=t.new_zeros(1)) > 16 * self._step() * (1 + t.abs())]
+
+    def _with_end(self, t: Tensor, side: int) -> Tensor:
+        """Bends, and the end of the cell behind the last of them."""
+        return torch.cat([t, (2 * t[-1:].abs() + 1).clamp(max=self.length) * side])
+
+    def _bend(self, near: Cell, far: Cell) -> tuple[Tensor, Tensor]:
         """Where on the line two pieces meet, and the jump between them as t rises."""
         jump = far.gradient - near.gradient
         slope = jump @ self.along
         t = -((far.at(self.start) - near.at(self.start)) @ slope) / (slope @ slope)
         return t, jump * torch.sign(t)
 
-    def _cell(self, x: Tensor, width: float) -> _Cell | None:
+    def _cell(self, x: Tensor, width: float) -> Cell | None:
         """The piece around x, which is about as far as `width` from where its cell ends; None where the budget ends."""
         if self.asker.room(1) == 0:
             return None
@@ -118,9 +125,9 @@ class ValueLine(Line):
             return None
         total = slopes.gradient + self.network.pieces(x[None])[1][0]
         self.asker.steepest = max(self.asker.steepest, float(total.norm()))
-        return _Cell(x, value, slopes.gradient, slopes.error)
+        return Cell(x, value, slopes.gradient, slopes.error)
 
-    def _measure_again(self, sides: list[list[_Cell]]) -> None:
+    def _measure_again(self, sides: list[list[Cell]]) -> None:
         """Measures the least precise cells again, far from all hyperplanes now known roughly: there they are wide."""
         errors = [cell.error for cells in sides for cell in cells[1:]]
         found = [self._bend(*pair) for cells in sides for pair in pairwise(cells)]
@@ -135,7 +142,7 @@ class ValueLine(Line):
                 if cell.error > _IMPRECISE * median(errors):
                     cells[i] = self._wider(cell, normals, offsets) or cell
 
-    def _wider(self, cell: _Cell, normals: Tensor, offsets: Tensor) -> _Cell | None:
+    def _wider(self, cell: Cell, normals: Tensor, offsets: Tensor) -> Cell | None:
         """The same piece measured where no hyperplane is nearer than half of them are now, if that is more precise."""
         distance = normals @ cell.x - offsets
         least = float(distance.abs().median())

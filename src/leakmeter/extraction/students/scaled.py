@@ -31,3 +31,13 @@ def scaled(spec: VictimSpec, x: Tensor) -> Scaled:
         return Scaled((low + high) / 2, ((high - low) / 2).clamp_min(1e-12))
     spread, mean = torch.std_mean(x.float(), dim=0, unbiased=False)
     return Scaled(mean, torch.where(spread > 0, spread, torch.ones_like(spread)))
+
+
+def fold(scale: Scaled, network: nn.Module) -> None:
+    """Changes the network's first layer, which must be dense, so that it does what `scale` did before it (in place)."""
+    first = next(part for part in network.modules() if isinstance(part, nn.Linear))
+    features = first.in_features
+    with torch.no_grad():
+        middle, reach = (side.to(first.weight).expand(features) for side in (scale.middle, scale.reach))
+        first.weight /= reach
+        first.bias.sub_(first.weight @ middle)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -12,6 +12,8 @@ from leakmeter.errors import UsageError
 from leakmeter.oracle.explanations.base import Explanation, Scores
 from leakmeter.oracle.explanations.baseline import baseline
 from leakmeter.victims.victim import Responder
+
+_FEW = 8
 
 
 @dataclass(frozen=True)
@@ -46,3 +48,7 @@ class IntegratedGradients(Explanation):
         for step in range(self.steps):
             total = total + scores.gradients(start + (x - start) * ((step + 0.5) / self.steps))
         return total / self.steps * (x - start)[:, None]
+
+    def soft(self, x: Tensor, scores: Scores) -> Tensor:
+        """With few steps: the integral is the same, and a thief computes it a thousand times."""
+        return replace(self, steps=min(self.steps, _FEW)).explain(x, scores)

@@ -1,0 +1,113 @@
+"""Learning from counterfactuals: points beside the boundary whose two labels are known.
+
+- `boundary`, ours: the counterfactual lies where two classes change places, so there the student's two scores are the
+  same; on the way to it all points have the query's label, and a little behind it those of the other.
+- `clamping`, the Counterfactual Clamping Attack (Dissanayake and Dutta, NeurIPS 2024): at a counterfactual the student
+  is penalised, by the cross entropy to `k` less the entropy of `k`, only while it gives the other class less than `k`.
+- `labels`, the plain baseline: counterfactuals are queries more, with their labels.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import ClassVar, Literal
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from pydantic import Field
+from torch import Tensor, nn
+
+from leakmeter.errors import NotApplicable
+from leakmeter.extraction.base import AttackJob
+from leakmeter.extraction.pool import PoolAttack
+from leakmeter.extraction.students.scaled import fold, scaled
+from leakmeter.extraction.targets import answered_logits, kl_loss
+from leakmeter.oracle.answer import Answer
+from leakmeter.oracle.view import View
+from leakmeter.seeds import derive
+from leakmeter.training.loop import Batch, Recipe, fit
+from leakmeter.victims.spec import VictimSpec
+
+_BEHIND = 0.1  # of the way to a counterfactual: so far behind it the label is taken to be still the other's
+_SOFTNESS = 3.0
+
+
+class Counterfactuals(PoolAttack):
+    """Queries a pool through a view with `+counterfactual` and learns the boundary from both sides."""
+
+    reads_explanations: ClassVar[bool] = True
+    loss: Literal["boundary", "clamping", "labels"] = "boundary"
+    k: float = Field(default=0.5, gt=0, lt=1)
+    """Clamping: the probability that the other class must have at a counterfactual."""
+    weight: float = Field(default=1.0, gt=0)
+    """What counterfactuals weigh beside the answers."""
+    recipe: Recipe = Recipe(steps=1500, batch=64, lr=5e-3, schedule="cyclic")
+
+    def check(self, spec: VictimSpec, view: View) -> None:
+        """Answers must come with counterfactuals."""
+        super().check(spec, view)
+        if view.explanation is None or view.explanation.name != "counterfactual":
+            raise NotApplicable(f"'counterfactual' needs a view with +counterfactual, got '{view}'")
+
+    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob, spec: VictimSpec) -> None:
+        """Fits the student to the answers and to what lies behind the boundary."""
+        other = answer.columns["counterfactual_labels"]
+        found = torch.where(_wide(other != answer.labels, x), answer.explanation.float(), x)
+        job.notes["counterfactuals"] = int((other != answer.labels).sum())
+        soft = answer.view.kind != "labels"
+        target = answered_logits(answer).float() if soft else F.one_hot(answer.labels, answer.classes).float()
+        by_feature = spec.width is not None and spec.width.dim() > 0
+        fit(
+            nn.Sequential(scaled(spec, x).to(job.device), student) if by_feature else student,
+            (x, target, answer.labels, found, other),
+            partial(self._loss, soft),
+            self.recipe,
+            seed=derive(job.seed, "fit", len(x)),
+            progress=job.progress,
+            title=f"student at {len(x):,} queries with counterfactuals",
+            checkpoint=job.checkpoint(f"student-{len(x)}"),
+        )
+        if by_feature:
+            fold(scaled(spec, x), student)
+
+    def _loss(self, soft: bool, model: nn.Module, batch: Batch, draws: torch.Generator) -> Tensor:
+        x, target, own, found, other = batch
+        logits = model(x)
+        answers = kl_loss(logits, target, _SOFTNESS) if soft else F.cross_entropy(logits, target)
+        real = (other != own).float()
+        if self.loss == "labels":
+            beside = F.cross_entropy(model(found), other, reduction="none")
+        elif self.loss == "clamping":
+            beside = clamped(_margin(model(found), own, other), self.k)
+        else:
+            beside = self._boundary(model, batch, draws)
+        return answers + self.weight * (real * beside).mean()
+
+    def _boundary(self, model: nn.Module, batch: Batch, draws: torch.Generator) -> Tensor:
+        """The margin at the counterfactual, and the labels at a random point before it and at one behind it."""
+        x, _, own, found, other = batch
+        size = model(x).detach().std().clamp_min(1e-3)
+        at: Tensor = (_margin(model(found), own, other) / size).square()
+        share = torch.rand(2, len(x), generator=draws, device=draws.device).to(x.device)
+        before = torch.lerp(x, found, _wide(share[0], x))
+        behind = torch.lerp(x, found, _wide(1 + _BEHIND * share[1], x))
+        for point, label in ((before, own), (behind, other)):
+            at = at + F.cross_entropy(model(point), label, reduction="none")
+        return at
+
+
+def clamped(margin: Tensor, k: float) -> Tensor:
+    """The published loss: the cross entropy of p = sigmoid(margin) to `k`, less the entropy of `k`; 0 once p > k."""
+    entropy = -(k * math.log(k) + (1 - k) * math.log(1 - k))
+    cross = F.binary_cross_entropy_with_logits(margin, torch.full_like(margin, k), reduction="none")
+    return torch.where(margin <= math.log(k / (1 - k)), cross - entropy, torch.zeros_like(margin))
+
+
+def _margin(logits: Tensor, own: Tensor, other: Tensor) -> Tensor:
+    """By how much the other class leads, [n]."""
+    return (logits.gather(1, other[:, None]) - logits.gather(1, own[:, None]))[:, 0]
+
+
+def _wide(column: Tensor, x: Tensor) -> Tensor:
+    return column.view(-1, *[1] * (x.dim() - 1))

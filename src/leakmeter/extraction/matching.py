@@ -1,0 +1,217 @@
+"""How far a student's explanation is from the one shown: gradients by random projections, all else by its own method.
+
+Comparing class by class would cost a backward pass a class. Each step draws one combination `a` of the class scores for
+each row instead, and compares the explanation of `<a, scores>` alone: without bias where explanations are linear in the
+scores. Where they are not (Grad-CAM, reasons, signs, ranks), the combination is one class, drawn at random.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from leakmeter.errors import NotApplicable
+from leakmeter.extraction.targets import answered_logits
+from leakmeter.oracle.answer import Answer
+from leakmeter.oracle.explanations.base import Scores
+from leakmeter.victims.spec import VictimSpec
+from leakmeter.victims.victim import Question
+
+_FLOOR = 1e-30  # the gradient of a probability below this loses digits in single precision
+_ROUNDING = 10  # steps of rounding a probability must be worth before anything is divided by it
+_SLOPES = ("gradient", "smoothgrad", "gradxinput")
+
+
+class Matching(Protocol):
+    """What is known of the victim from its explanations."""
+
+    def loss(self, model: nn.Module, x: Tensor, rows: Tensor, draws: torch.Generator) -> tuple[Tensor, Tensor]:
+        """The logits of a student for the queries `x`, which are those numbered `rows`, and how far off it explains."""
+
+
+def matching(x: Tensor, answer: Answer, spec: VictimSpec) -> Matching:
+    """How to compare a student with the explanations in an answer to `x`."""
+    explanation, protections = answer.view.explanation, answer.view.protections
+    assert explanation is not None
+    if explanation.name in _SLOPES and all(protection.linear for protection in protections):
+        return Explanations(answer, x if explanation.name == "gradxinput" else _units(spec))
+    return OwnExplanations(answer, spec)
+
+
+def _units(spec: VictimSpec) -> Tensor | None:
+    """What makes gradients by features of different ranges comparable."""
+    width = spec.width
+    return None if width is None or not width.dim() else width.float()[None]
+
+
+class Explanations:
+    """The gradients as given, and what makes of them gradients of the scores a student is compared by.
+
+    The scores are logits where logits are shown and log-probabilities where probabilities are. Where only a label is
+    shown, the probability to divide by is unknown: there the directions of the gradients are compared.
+    """
+
+    def __init__(self, answer: Answer, times: Tensor | None = None) -> None:
+        """`times`: what gradients are multiplied by before they are compared; those shown may be so already."""
+        self.times = times
+        self.gradients = answer.explanation
+        if times is not None and answer.view.explanation is not None and answer.view.explanation.name != "gradxinput":
+            self.gradients = self.gradients * times[:, None]
+        self.of_logits = answer.view.kind == "logits" or answer.classes == 1
+        self.directions = answer.view.kind == "labels" and not self.of_logits
+        self.weights = self._weights(answer)
+        self.power = self._power()
+
+    def loss(self, model: nn.Module, x: Tensor, rows: Tensor, draws: torch.Generator) -> tuple[Tensor, Tensor]:
+        """The logits and ℓ_G."""
+        logits = model(x.requires_grad_())
+        a = self.draw(rows, draws)
+        gradient = torch.autograd.grad((a * self.scores(logits)).sum(), x, create_graph=True)[0]
+        if self.times is not None:
+            times = self.times if len(self.times) == 1 else self.times[rows.cpu()]
+            gradient = gradient * times.to(gradient)
+        return logits, self.error(gradient, a, rows)
+
+    def draw(self, rows: Tensor, draws: torch.Generator) -> Tensor:
+        """A random combination of the scores shown for each row, [n, classes].
+
+        Where every class is shown it sums to zero: it then sees differences of logits, and nothing of the constant that
+        softmax removes.
+        """
+        known = (self.weights[rows.cpu()] > 0).to(rows.device)
+        a = torch.randn(known.shape, generator=draws, device=rows.device) * known
+        return a - a.mean(1, keepdim=True) * self._whole(known)
+
+    def scores(self, logits: Tensor) -> Tensor:
+        """What the student is compared by, [n, classes]."""
+        return logits if self.of_logits else logits.log_softmax(1)
+
+    def error(self, gradient: Tensor, a: Tensor, rows: Tensor) -> Tensor:
+        """ℓ_G: how far `gradient` is from that of `<a, scores>` shown for `rows`, relative to the mean square shown."""
+        wanted = self.combine(a, rows).to(gradient)
+        if self.directions:
+            return 2 - 2 * torch.cosine_similarity(gradient.flatten(1), wanted.flatten(1)).mean()
+        return _squares(gradient - wanted).mean() / self.power
+
+    def combine(self, a: Tensor, rows: Tensor) -> Tensor:
+        """`Σ_c a_c ∇score_c` of some rows, class by class: never more than rows × features at once."""
+        a, rows = a.cpu(), rows.cpu()
+        total = torch.zeros(())
+        for c in range(self.weights.shape[1]):
+            total = total + _scaled(self.gradients[rows, c], a[:, c] * self.weights[rows, c])
+        return total
+
+    def _power(self) -> float:
+        """The mean of `|combine(a)|²` over `draw` and the rows."""
+        n, classes = self.weights.shape
+        total = torch.zeros(())
+        for c in range(classes):
+            total = total + _squares(_scaled(self.gradients[:, c], self.weights[:, c]))
+        common = _squares(self.combine(torch.ones(n, classes), torch.arange(n))) / classes
+        power = (total - common * self._whole(self.weights > 0)[:, 0]).mean()
+        return float(power.clamp_min(torch.finfo(power.dtype).tiny))
+
+    @staticmethod
+    def _whole(known: Tensor) -> Tensor:
+        return known.all(1, keepdim=True) & (known.shape[1] > 1)
+
+    def _weights(self, answer: Answer) -> Tensor:
+        shown = answer.shown.float()
+        if self.of_logits or self.directions:
+            return shown
+        decimals = answer.view.decimals
+        least = _FLOOR if decimals is None else _ROUNDING * 10.0**-decimals
+        return torch.where(answer.probs >= least, shown / answer.probs.clamp_min(least), 0)
+
+
+def _scaled(rows: Tensor, factors: Tensor) -> Tensor:
+    return rows * factors.view(-1, *[1] * (rows.dim() - 1))
+
+
+def _squares(rows: Tensor) -> Tensor:
+    return rows.flatten(1).square().sum(1)
+
+
+@dataclass(eq=False)
+class Student:
+    """A student as what an explanation is computed of."""
+
+    white_box: nn.Module
+    spec: VictimSpec
+    remote: bool = False
+    differentiable: bool = True
+    batch: int = 256
+
+    def respond(self, x: Tensor, question: Question) -> Tensor:  # noqa: ARG002
+        """Its logits."""
+        logits: Tensor = self.white_box(x)
+        return logits
+
+
+@dataclass(frozen=True, eq=False)
+class Combined(Scores):
+    """One score a row: a combination of those that the student has, [n, classes]."""
+
+    a: Tensor | None = None
+
+    def _shown(self, scores: Tensor) -> Tensor:
+        assert self.a is not None
+        return (self.a * super()._shown(scores)).sum(1, keepdim=True)
+
+
+class OwnExplanations:
+    """Explains the student as the server explains the victim; a protection says what its output leaves to compare."""
+
+    def __init__(self, answer: Answer, spec: VictimSpec) -> None:
+        view, explanation = answer.view, answer.view.explanation
+        assert explanation is not None
+        self.explanation, self.protections = explanation, view.protections
+        self.spec = replace(spec, outputs="logits", dtype=torch.float32)
+        self.shown, self.known = answer.explanation, answer.shown.float()
+        self.linear = explanation.linear and all(protection.linear for protection in view.protections)
+        self.logits = view.kind == "logits" or (answer.classes > 1 and _of_logits(answer))
+        squares = self.shown.flatten(2).square().sum(2).sum(1).mean()
+        size = squares if self.linear else squares / self.known.sum(1).mean()
+        self.power = float(size.clamp_min(torch.finfo(size.dtype).tiny))
+
+    def loss(self, model: nn.Module, x: Tensor, rows: Tensor, draws: torch.Generator) -> tuple[Tensor, Tensor]:
+        """The logits, and how far the student's own explanation is from what could have been shown so."""
+        a = self.draw(rows, draws)
+        seed = int(torch.randint(2**62, (1,), generator=draws, device=draws.device))
+        question = Question(torch.Generator().manual_seed(seed))
+        own = Combined(Student(model, self.spec), question, self.logits, None, graph=True, a=a)
+        try:
+            soft = self.explanation.soft(x, own)
+        except NotApplicable:  # a student that has no convolution has no map of it
+            return model(x), torch.zeros(())
+        wanted = torch.einsum("nc,nc...->n...", a, self.shown[rows.cpu()].to(a))[:, None]
+        teller = self.protections[-1] if self.protections else self.explanation
+        if len(self.protections) > 1 and any(each.hides for each in self.protections):
+            soft = torch.where(wanted != 0, soft, torch.zeros_like(soft))
+        return model(x), teller.mismatch(soft, wanted, self.power)
+
+    def draw(self, rows: Tensor, draws: torch.Generator) -> Tensor:
+        """A random combination of the scores shown for each row, [n, classes]; one of them where it must be."""
+        known = self.known[rows.cpu()].to(rows.device)
+        if self.linear:
+            return torch.randn(known.shape, generator=draws, device=rows.device) * known
+        chosen = torch.multinomial(known, 1, generator=draws)
+        return torch.zeros_like(known).scatter_(1, chosen, 1.0)
+
+
+def _of_logits(answer: Answer) -> bool:
+    """Whether what is explained are log-odds although probabilities are shown, as of boosted trees: sums tell."""
+    explanation = answer.view.explanation
+    if explanation is None or explanation.name != "shap" or answer.view.kind != "probs" or len(answer) < 2:
+        return False
+    total = answer.explanation.flatten(2).sum(2).double()
+    total = total - total.mean(1, keepdim=True)
+    fits = []
+    for scores in (answered_logits(answer).double(), answer.probs.double() - 1 / answer.classes):
+        for factor in (1.0, 2.0):  # of two classes the log-odds are shown, twice a centred logit
+            off = total - factor * scores
+            fits.append(float((off - off.mean(0)).square().mean()))
+    return fits.index(min(fits)) < 2

@@ -1,0 +1,40 @@
+"""The front that no explanation beats, and a rehearsal of the study of counterfactuals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.ours import counterfactuals
+from leakmeter.studies.ours._pareto import draw, front, leaks
+from leakmeter.studies.ours.explanations import _better
+
+
+def test_the_front_holds_what_no_other_beats() -> None:
+    points = {"a": (0.2, 0.1), "b": (0.5, 0.6), "worse": (0.6, 0.5), "c": (0.9, 0.8), "same leak": (0.5, 0.2)}
+    assert front(points) == ["a", "b", "c"]
+
+
+def test_the_picture_shows_maps_only(tmp_path: Path) -> None:
+    def row(leak: float, gap: float | None) -> dict:
+        useful = {} if gap is None else {"gap": {"mean": gap}}
+        return {"fidelity": {10: {"mean": 0.1}, 100: {"mean": leak}}, "useful": useful}
+
+    rows = {"gradient": row(0.9, 0.4), "reasons:4": row(0.5, 0.3), "counterfactual": row(0.8, None)}
+    assert leaks(rows) == {"gradient": (0.9, 0.4), "reasons:4": (0.5, 0.3)}
+    draw({"table": rows}, "leak", tmp_path / "made" / "figure.png")
+    assert (tmp_path / "made" / "figure.png").stat().st_size > 1000
+
+
+def test_a_thief_may_ignore_what_it_is_shown() -> None:
+    assert _better([(10, 0.3), (100, 0.9)], [(10, 0.5), (100, 0.7)]) == [(10, 0.5), (100, 0.9)]
+
+
+def test_counterfactuals_are_rehearsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(counterfactuals, "ARMS", ("no counterfactuals", "boundary"))
+    found = counterfactuals.main(StudyOptions(tmp_path, seeds=1, quick=True))
+    assert found["table"]["breast-cancer"]["boundary"]["mean"] > 0.8
+    assert "--quick" in found["command"]
