@@ -6,16 +6,16 @@ import math
 
 from leakmeter.data.columns import Column
 from leakmeter.victims.spec import VictimSpec
-from leakmeter.watch.source import quoted
+from leakmeter.watch.source import Relation, quoted
 
 _NAME = 200  # characters of a client's name; a longer one is cut, and told apart by its digest
 
 
-def rows_sql(relation: str, spec: VictimSpec, split: bool) -> str:
+def rows_sql(relation: Relation, spec: VictimSpec, split: bool) -> str:
     """The rows of a relation as they are stored; `ok` says whether a row can be used.
 
     Args:
-        relation: SQL with the columns client, time, input, answer, grp, net and honest.
+        relation: what gives the columns client, time, input, answer, grp, net and honest.
         spec: what the model takes and gives.
         split: whether the input is a list of text, one a column of the table.
     """
@@ -27,9 +27,10 @@ def rows_sql(relation: str, spec: VictimSpec, split: bool) -> str:
                  {_label(spec)} AS label
           FROM (SELECT {_text("client")} AS client, {_text("CAST(grp AS VARCHAR)")} AS grp, {_network()} AS net,
                        coalesce(lower(CAST(honest AS VARCHAR)) IN ('true', 't', 'yes', '1'), false) AS honest,
-                       {_time()} AS t, {_values(spec, split)} AS values, {_path(split)} AS path,
-                       {_probs(spec)} AS probs, CAST(answer AS VARCHAR) AS answer
-                FROM ({relation})))"""
+                       {_time()} AS t, {_values(spec, split, "input" in relation.lists)} AS values,
+                       {_path(split or "input" in relation.lists)} AS path,
+                       {_probs(spec, "answer" in relation.lists)} AS probs, CAST(answer AS VARCHAR) AS answer
+                FROM ({relation.sql})))"""
 
 
 def _text(name: str) -> str:
@@ -58,7 +59,7 @@ def _network() -> str:
     return f"coalesce({v4} || '.0/24', {v6} || '::/48', {_text(address)})"
 
 
-def _values(spec: VictimSpec, split: bool) -> str:
+def _values(spec: VictimSpec, split: bool, listed: bool) -> str:
     """The query as a flat list of as many finite numbers as the model takes."""
     if split and spec.columns is not None:
         cells = [_cell(column, f"input[{place}]") for place, column in enumerate(spec.columns, 1)]
@@ -66,7 +67,7 @@ def _values(spec: VictimSpec, split: bool) -> str:
     elif split:
         flat = "TRY_CAST(input AS FLOAT[])"
     else:
-        flat = _numbers("input")
+        flat = "input" if listed else _numbers("input")
     missing = spec.columns is not None and any(column.missing for column in spec.columns)
     good = "NOT isinf(v)" if missing else "isfinite(v)"
     whole = f"len(list_filter({flat}, lambda v: {good})) = {spec.features} AND len({flat}) = {spec.features}"
@@ -89,16 +90,16 @@ def _numbers(name: str) -> str:
     return f"CASE WHEN {text} LIKE '[%' THEN TRY_CAST({flat} AS FLOAT[]) END"
 
 
-def _path(split: bool) -> str:
+def _path(never: bool) -> str:
     text = "CAST(input AS VARCHAR)"
     return (
-        "NULL" if split else f"CASE WHEN regexp_matches({text}, '\\.npy(#\\d{{1,12}})?$') THEN left({text}, 4096) END"
+        "NULL" if never else f"CASE WHEN regexp_matches({text}, '\\.npy(#\\d{{1,12}})?$') THEN left({text}, 4096) END"
     )
 
 
-def _probs(spec: VictimSpec) -> str:
+def _probs(spec: VictimSpec, listed: bool) -> str:
     """One number a class; of one score, that score; of two classes, the second's will do."""
-    flat = _numbers("answer")
+    flat = "answer" if listed else _numbers("answer")
     if spec.classes == 1:
         return f"CASE WHEN len(list_filter({flat}, lambda v: isfinite(v))) = 1 THEN {flat} END"
     good = f"len(list_filter({flat}, lambda v: v >= 0 AND v <= 1)) = len({flat})"

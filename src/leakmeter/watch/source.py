@@ -20,6 +20,7 @@ _KINDS = {"csv": "csv", "jsonl": "json", "ndjson": "json", "json": "json", "parq
 _NAME = re.compile(r"\.(csv|jsonl|ndjson|json|parquet)(\.\d+)?(\.gz)?$", re.IGNORECASE)
 _LINE = 1 << 24  # bytes of the longest line that is read
 _TAIL = 1 << 16
+_LISTS = ("FLOAT[]", "DOUBLE[]", "INTEGER[]", "BIGINT[]", "TINYINT[]", "UTINYINT[]", "SMALLINT[]")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Relation:
     parameters: list[Any]
     rejects: bool = False
     """Whether the reader keeps a table of lines it could not take apart."""
+    lists: tuple[str, ...] = ()
+    """Which of input and answer are lists of numbers already."""
 
 
 def log_files(log: Path) -> list[Path]:
@@ -113,11 +116,15 @@ def _parquet(connection: Any, path: Path, log: LogSettings) -> Relation:
     described = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
     kinds = {row[0]: row[1] for row in described}
 
-    def taken(name: str) -> str:
-        flat = kinds[name].endswith("[]") and kinds[name].count("[") == 1 and "VARCHAR" not in kinds[name]
-        return f"CAST({quoted(name)} AS {'FLOAT[]' if flat else 'VARCHAR'})"
+    def flat(name: str) -> bool:
+        return kinds[name] in _LISTS
 
-    return Relation(f"SELECT {_named(list(kinds), log, path, taken)} FROM read_parquet(?)", [str(path)])
+    def taken(name: str) -> str:
+        return f"CAST({quoted(name)} AS {'FLOAT[]' if flat(name) else 'VARCHAR'})"
+
+    sql = f"SELECT {_named(list(kinds), log, path, taken)} FROM read_parquet(?)"
+    lists = {"answer": flat(log.answer), "input": not log.columns and flat(log.input)}
+    return Relation(sql, [str(path)], lists=tuple(name for name, yes in lists.items() if yes))
 
 
 def _picked(header: Sequence[str], log: LogSettings, path: Path) -> str:

@@ -51,7 +51,7 @@ class Reading(Settings):
 class State:
     """The open state; one process at a time."""
 
-    def __init__(self, folder: Path, memory: str = "600MB", threads: int = 2) -> None:
+    def __init__(self, folder: Path, memory: str = "450MB", threads: int = 2) -> None:
         try:
             import duckdb
         except ImportError as error:
@@ -143,7 +143,7 @@ class State:
         source = relation(self.connection, path, log)
         run("BEGIN")
         run(
-            f"CREATE OR REPLACE TEMP TABLE staging AS {rows_sql(source.sql, spec, bool(log.columns))}",
+            f"CREATE OR REPLACE TEMP TABLE staging AS {rows_sql(source, spec, bool(log.columns))}",
             source.parameters,
         )
         rejected = self._one("SELECT count(DISTINCT line) FROM reject_errors") if source.rejects else 0

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from leakmeter.data.catalogue import load
-from leakmeter.demo import digits_victim
 from leakmeter.detectors import Detector, prepared
 from leakmeter.evaluation.intervals import exact
 from leakmeter.evaluation.score import Reference, reference
@@ -21,9 +20,11 @@ from leakmeter.extraction.given import Given, copy_from
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive, stream
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.victims import trained
 from leakmeter.traffic.client import Client, split
 from leakmeter.traffic.honest import honest_clients
 from leakmeter.traffic.thieves import thief
+from leakmeter.training.loop import Recipe
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.victim import Victim
 
@@ -39,6 +40,7 @@ ATTACKS: dict[str, dict[str, Any]] = {
     "surrogate": {"pool": "digits", "recipe": _STEPS},
     "dfme": {"batch": 64, "width": 16, "student_optimizer": "adam", "student_lr": 2e-3, "generator_lr": 1e-3},
 }
+_DIGITS = Recipe(epochs=25, batch=64, lr=3e-3, schedule="cyclic")
 ADAPTED = "auto, every second query honest"
 
 
@@ -77,7 +79,7 @@ def main(settings: StudyOptions) -> dict[str, Any]:
 
 def _scene() -> Scene:
     """Half of the test digits teach the detectors, honest users ask the other half."""
-    victim = load_victim(digits_victim(), input_shape=(1, 8, 8), low=0.0, high=1.0)
+    victim = load_victim(trained("digits", recipe=_DIGITS), input_shape=(1, 8, 8), low=0.0, high=1.0)
     test = load("digits", "test")
     half = len(test) // 2
     labels = Oracle(victim, "labels").judge(test.x).labels
