@@ -230,10 +230,12 @@ PARTS: dict[str, Callable[[int], Rows]] = {
     "trained": trained,
     "values": values,
     "deep 784-64-32-10": partial(deep, "784-64-32-10", "logits+gradient", 30),
+    "deep 784-128-64-10": partial(deep, "784-128-64-10", "logits+gradient", 30),
     "deep 784-128-64-32-10": partial(deep, "784-128-64-32-10", "logits+gradient", 30),
     "deep 40-20-10-10-1": partial(deep, "40-20-10-10-1", "logits", 2**12),
     "deep 80-40-20-1": partial(deep, "80-40-20-1", "logits", 2**11),
-    "deep 10-20-20-1": partial(deep, "10-20-20-1", "logits+gradient", 100),
+    "deep 10-20-20-1": partial(deep, "10-20-20-1", "logits+gradient", 200),
+    "deep 16-50x6-5": partial(deep, "16-50-50-50-50-50-50-5", "logits+gradient", 400),
     "float32 values": small_float32,
     "art": art,
 }

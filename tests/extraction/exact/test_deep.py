@@ -34,6 +34,22 @@ def test_two_hidden_layers_come_back(widths: tuple[int, ...], oracle) -> None:
     assert (aligned(copy.substitute.hidden, net[0], tolerance=1e-10) >= 0).all()
 
 
+@pytest.mark.parametrize("widths", [(4, 8, 5, 2), (5, 8, 6, 1)], ids=["several outputs", "one output"])
+def test_layers_wider_than_the_input_come_back(widths: tuple[int, ...], oracle) -> None:
+    net = deep_network(widths, seed=100)
+    copy = lm.extract("exact", oracle(net, "logits+gradient", widths[0], budget=4000))
+    assert copy.notes["layers"] == list(widths[1:-1])
+    assert copy.findings.exact
+    assert off(copy.substitute, net, 3 * torch.randn(5000, widths[0]).double()) < 1e-9
+
+
+def test_a_layer_of_which_a_single_unit_is_on_hides_no_bend(oracle) -> None:
+    net = deep_network((8, 3, 2, 4), seed=0)
+    copy = lm.extract("exact", oracle(net, "logits+gradient", 8, budget=4000))
+    assert copy.notes["layers"] == [3, 2]
+    assert copy.findings.exact
+
+
 def test_values_alone_are_enough(oracle) -> None:
     net = deep_network((20, 8, 5, 1), seed=0)
     copy = lm.extract("exact-values", oracle(net, "logits", 20, budget=60_000))

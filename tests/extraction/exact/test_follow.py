@@ -44,8 +44,11 @@ class Surface:
         return Survey(origin, along, (-1.0, 1.0), at, normals, torch.full_like(at, 1e-13), nothing, True)
 
 
-@pytest.mark.parametrize("oriented", [True, False])
-@pytest.mark.parametrize("widths", [(6, 14, 9, 1), (5, 9, 9, 7, 1)], ids=["first layer", "second layer"])
+@pytest.mark.parametrize(
+    ("widths", "oriented"),
+    [((6, 14, 9, 1), True), ((6, 14, 9, 1), False), ((5, 9, 9, 7, 1), True)],
+    ids=["first layer", "first layer, unknown which way it faces", "second layer"],
+)
 def test_a_surface_followed_tells_every_weight(widths: tuple[int, ...], oriented: bool) -> None:
     parts, found = layers(widths, seed=3), 0
     depth = len(widths) - 3

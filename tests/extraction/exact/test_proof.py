@@ -52,5 +52,5 @@ def test_a_unit_in_a_corner_of_the_box_is_found_by_its_vertices(oracle) -> None:
         net[0].bias[0] = -(net[0].weight[0].clamp(min=0).sum() - 0.02)  # on in one corner only
     copy = lm.extract("exact", oracle(net, "logits+gradient", 6, box=True)).substitute
     corner = (net[0].weight[0] > 0).double()[None]
-    assert float(net[0](corner)[0, 0]) > 0
-    assert torch.allclose(net(corner), copy(corner), atol=1e-9)
+    assert float(net[0](corner)[0, 0].detach()) > 0
+    assert torch.allclose(net(corner).detach(), copy(corner).detach(), atol=1e-9)

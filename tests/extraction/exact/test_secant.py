@@ -172,9 +172,9 @@ def test_a_trained_float32_classifier_seen_through_probabilities() -> None:
     "net",
     [
         nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2)),
-        nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)),
+        nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.Softplus(), nn.Linear(8, 2)),
     ],
-    ids=["smooth", "deep"],
+    ids=["smooth", "smooth above"],
 )
 def test_what_is_no_such_network_is_declared(net: nn.Module, oracle) -> None:
     torch.manual_seed(0)

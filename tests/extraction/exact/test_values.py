@@ -8,6 +8,7 @@ import leakmeter as lm
 from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.differences import differences
 from leakmeter.extraction.exact.network import OneHidden
+from leakmeter.extraction.exact.polish import holds, polish
 
 
 def flat(x: torch.Tensor, value: torch.Tensor, d: int) -> OneHidden:
@@ -66,3 +67,21 @@ def test_at_full_size_values_beat_the_published_price_and_precision(network, ora
     findings = lm.extract("exact-values", door).findings
     assert door.ledger.spent() <= 2**17.5
     assert findings.certificate.bits >= 25
+
+
+def test_a_fit_to_all_values_brings_a_rough_copy_to_the_precision_of_single_values(network, oracle) -> None:
+    net = network(6, 5, 2, dtype=torch.float32)
+    asker, x = Asker(oracle(net, "logits", 5)), torch.randn(400, 5).double()
+    truth = [parameter.detach().double() for parameter in net.parameters()]
+    rough = OneHidden(x[0], torch.zeros(2).double(), torch.zeros(2, 5).double())
+    noise = 1e-3 * torch.randn(6, 5).double()
+    rough.normals, rough.offsets, rough.weights = truth[0] + noise, -truth[1], truth[2]
+    rough.shift = truth[3]
+    asker.steepest = 3.0
+    asker.ask(x)
+    before = float((rough(x) - net(x.float()).detach().double()).abs().max())
+    assert polish(asker, rough)
+    after = float((rough(x) - net(x.float()).detach().double()).abs().max())
+    assert before > 1e-4
+    assert after < 3e-6
+    assert holds(asker, rough, torch.Generator().manual_seed(0))

@@ -13,6 +13,7 @@ from leakmeter.oracle.explanations.baseline import baseline
 from leakmeter.oracle.explanations.integrated import IntegratedGradients
 from leakmeter.oracle.oracle import Oracle
 
+_DOUBLE, _FEW = 1e-12, 64
 SLOPES = ("gradient", "gradxinput")
 """Explanations from which the gradient can be read off: at points without zeros the second is the first."""
 
@@ -70,6 +71,9 @@ class Asker:
         """The largest gradient seen: what the rounding error of gradients is relative to."""
         self.bias_error = 0.0
         """How far rounding may have moved the copy's biases."""
+        self.asked: list[tuple[Tensor, Tensor]] = []
+        """Points and values, kept where rounding leaves too little of gradients made from them one by one."""
+        self.keeps = not self.explained and self.eps > _DOUBLE and self.d <= _FEW
         self.blur = 0.0
         """How far off gradients are beyond that, where they had to be made from differences of values."""
 
@@ -108,8 +112,12 @@ class Asker:
     def ask(self, x: Tensor) -> Pieces:
         """One query a row, at the points `rounded` gives."""
         self.rounds += 1
-        shaped = self.rounded(x).to(self.spec.dtype).reshape(-1, *self.spec.input_shape)
-        return self.read(self.oracle.query(shaped), shaped.flatten(1).double())
+        points = self.rounded(x)
+        shaped = points.to(self.spec.dtype).reshape(-1, *self.spec.input_shape)
+        answer = self.read(self.oracle.query(shaped), shaped.flatten(1).double())
+        if self.keeps:
+            self.asked.append((points[answer.usable], answer.values[answer.usable]))
+        return answer
 
     def read(self, answer: Answer, x: Tensor) -> Pieces:
         """The contrasts of the answer to points [n, d]."""

@@ -18,6 +18,7 @@ from leakmeter.extraction.exact.line import Line
 from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.paper import PaperFailure, SearchRange, recover_s, recover_z
 from leakmeter.extraction.exact.paper_values import check_step, estimate_gradient, step_size
+from leakmeter.extraction.exact.polish import holds, polish
 from leakmeter.extraction.exact.rays import RayLine
 from leakmeter.extraction.exact.reconstruct import Findings as Search
 from leakmeter.extraction.exact.reconstruct import reconstruct
@@ -112,6 +113,8 @@ class _Reconstruction(Attack):
             )
             if found.deep:
                 return self._deep(oracle, job, asker, found, surveyor)
+            if asker.keeps and polish(asker, found.network) and found.proved:
+                found.vague = 0 if holds(asker, found.network, stream(job.seed, "exact", "polish")) else found.quiet
         job.notes["search"] = {"rounds": found.rounds, "lines": found.lines, "quiet_points": found.quiet}
         copy = hand_over(found.network, asker.contrasts).to(job.device)
         if job.curve and job.curve[-1].queries == oracle.ledger.spent():

@@ -20,9 +20,6 @@ _UNSEEN = 0.05
 _FAILURES, _FEW, _MANY_LINES = 48, 12, 9
 """Bends tried in vain as units that no other bend shows; fewer while lines are few: one more shows more."""
 
-_UNDECIDED = 0.1
-"""The share of a layer's units whose orientation no bend may show before surfaces are followed to tell it."""
-
 
 @dataclass
 class Reading:
@@ -58,13 +55,11 @@ class Peeler:
             layer = layer.join(Layer.passing(beside(layer, bank, self.precision.tolerance)))
         basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
         self.weights = Weights(self.explore, self.precision, basis)
-        for known in [layer, *self.kept[1:]]:
-            if not self._accept(reading, bank, known):
-                break
-        sizes = [len(layer.bias) for layer in reading.stack.layers]
-        if self.kept and sizes != [len(layer.bias) for layer in self.kept]:
-            self._forget()  # lines no longer confirm all of it
+        if not all(self._put(reading, bank, known) for known in self.kept):
+            self._forget()
             return self.read(again)
+        if not self.kept:
+            self._accept(reading, bank, layer)
         while reading.stack.layers and bool(reading.open.any()) and self._on_top(reading, bank):
             pass
         again = again if self._leftovers(reading, bank, deeper=again > 0) else 0
@@ -76,6 +71,16 @@ class Peeler:
         if self.kept:
             self.tried.clear()
         self.kept, self.rows = [], {}
+
+    def _put(self, reading: Reading, bank: Bank, layer: Layer) -> bool:
+        """Puts a kept layer on top as it is; False where lines lack more of a unit's bends than they show."""
+        stack = reading.stack
+        stack.layers.append(layer)
+        matched, missing = claims(stack, bank, self.weights.basis, self.precision.tolerance)
+        if not bool(layer.known.all()):
+            stack.layers[-1] = self.weights.complete(stack, bank, ~layer.known.all(1), matched)[0]
+        reading.open &= ~matched.any(1)
+        return bool(((missing <= matched.sum(0)) | layer.linear).all())
 
     def _on_top(self, reading: Reading, bank: Bank) -> bool:
         """Orients the last layer and puts another on it; False if none can be read."""
@@ -118,11 +123,10 @@ class Peeler:
             args = bank.x[rows], bank.normals[rows], bank.error[rows]
             found = signs(stack, *args, self.weights.basis, self.precision.tolerance)
             order = found.off.argsort(descending=True)
-            wide = float((found.votes == 0).double().mean()) > _UNDECIDED
-            suspects = rows[order] if wide else rows[order][~found.fits[order]]
+            suspects = rows[order] if found.wide else rows[order][~found.fits[order]]
             if len(stack.layers) == 1 or not self._accept_single(reading, bank, suspects):
                 turned = found.votes < 0
-                if wide:
+                if found.wide:
                     turned = self._faced(stack, bank, rows[found.fits], turned)
                 stack.layers[-1] = stack.layers[-1].turned(turned)
                 return
@@ -145,6 +149,7 @@ class Peeler:
                 failures += row is None
         if found:
             self.rows[level] = found
+            turned = facing(stack, found)
         return votes if turned is None else turned
 
     def _followed(self, reading: Reading, bank: Bank) -> Layer | None:

@@ -11,6 +11,8 @@ from leakmeter.extraction.exact.stack import Stack
 
 _CHUNK = 64
 _VOTERS = 128
+_UNTOLD = 0.1
+"""The share of a layer's units that no bend may tell apart before the layer is taken for a wide one."""
 _SHARE = 1e-3
 """The least part of a row that must be common to two bends for them to be compared."""
 
@@ -35,6 +37,8 @@ class Signs:
     fits: Tensor
     off: Tensor
     """How far each normal is from any such combination, [m]."""
+    wide: bool
+    """Many units' gradients depend on the others' wherever they were looked at: no bend shows which way they face."""
 
 
 def signs(stack: Stack, x: Tensor, normals: Tensor, error: Tensor, basis: Tensor, tolerance: float) -> Signs:
@@ -49,6 +53,7 @@ def signs(stack: Stack, x: Tensor, normals: Tensor, error: Tensor, basis: Tensor
     )
     fits = off <= tolerance + 30 * error
     votes = torch.zeros(len(stack.layers[-1].bias), dtype=torch.float64)
+    told = torch.zeros(len(votes), dtype=torch.bool)
     voters = fits.nonzero()[:, 0]
     for rows in torch.split(voters[:: max(1, len(voters) // _VOTERS)], _CHUNK):
         z, gradient = stack.slopes(x[rows], basis)
@@ -60,7 +65,9 @@ def signs(stack: Stack, x: Tensor, normals: Tensor, error: Tensor, basis: Tensor
         dead = (share.abs() <= tolerance / 10) & (doubt < tolerance / 10)
         # a coefficient that is there proves that the unit is on; one that is not may be a weight of zero
         votes += ((3 * lives.double() - dead.double()) * torch.sign(z) * unique).sum(0)
-    return Signs(votes, fits, off)
+        told |= unique.any(0)
+    wide = len(voters) > 0 and float((~told).double().mean()) > _UNTOLD
+    return Signs(votes, fits, off, wide)
 
 
 def _outside(stack: Stack, x: Tensor, normals: Tensor, basis: Tensor) -> Tensor:
