@@ -144,6 +144,10 @@ def test_one_weak_attack_of_two_does_not_weaken_an_audit_but_a_weak_view_does() 
         return next(check.ok for check in soundness(cells) if check.name == "copies beat the control")
 
     assert ok([weak, strong])
+    no_control = {"attack": "exact", "untrained": None}
+    assert not ok([weak, cell(score(0.21), **no_control)])  # an attack without a control vouches for nobody
+    assert ok([weak, cell(score(0.8), **no_control)])
+    assert ok([cell(score(0.21), **no_control)])
     assert not ok([weak, strong.model_copy(update={"view": "labels"})])
     assert not ok([weak, strong.model_copy(update={"defense": "rounding:1"})])
 

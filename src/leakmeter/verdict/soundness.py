@@ -11,7 +11,7 @@ from leakmeter.evaluation.score import Score
 from leakmeter.extraction.findings import COLLAPSED, class_entropy
 from leakmeter.oracle.view import contains
 from leakmeter.results import CellResult, Check
-from leakmeter.verdict.findings import beats_untrained, mistaken, whole
+from leakmeter.verdict.findings import mistaken, whole
 
 FEW_POINTS = 100
 SATURATED = 0.95
@@ -167,14 +167,25 @@ def _less_from_more(cells: list[CellResult]) -> list[str]:
 
 def _no_better_than_untrained(cells: list[CellResult]) -> list[str]:
     """The surfaces on which no attack got anywhere; that one of several is weak there weakens nothing."""
-    surfaces: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    surfaces: dict[tuple[str, str], list[CellResult]] = defaultdict(list)
     for cell in cells:
-        surfaces[cell.view, cell.defense].append(beats_untrained(cell))
+        if cell.final is not None and cell.final.score is not None:
+            surfaces[cell.view, cell.defense].append(cell)
     return [
         f"showing {view}, defense {defense}, no copy is better than an untrained network"
-        for (view, defense), beaten in surfaces.items()
-        if not any(beaten)
+        for (view, defense), there in surfaces.items()
+        if not _beats_untrained(there)
     ]
+
+
+def _beats_untrained(cells: list[CellResult]) -> bool:
+    """Whether some copy does; one of an attack without a control of its own must beat those of all others."""
+    controls = [cell.untrained.fidelity_interval.high for cell in cells if cell.untrained is not None]
+    if not controls:
+        return True
+    lines = [max(controls) if cell.untrained is None else cell.untrained.fidelity_interval.high for cell in cells]
+    finals = [cell.final.score for cell in cells if cell.final is not None and cell.final.score is not None]
+    return any(score.fidelity_interval.low > line for score, line in zip(finals, lines, strict=True))
 
 
 def _odd(cell: CellResult) -> bool:
