@@ -100,6 +100,14 @@ def test_metadata_that_is_wrong_endless_or_too_large_is_a_sentence(kind: str) ->
         load_victim(f"{server.address}/any", remote=REMOTE)
 
 
+@pytest.fixture
+def python_handles_interrupts() -> Iterator[None]:
+    """Also in a process that was started in the background, where interrupts are ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def _to_the_process() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
@@ -111,7 +119,7 @@ def _to_another_thread() -> None:
 
 @pytest.mark.parametrize("interrupt", [_to_the_process, _to_another_thread])
 def test_an_interrupt_ends_a_question_that_a_server_keeps_waiting(
-    server: HostileServer, interrupt: Callable[[], None]
+    server: HostileServer, interrupt: Callable[[], None], python_handles_interrupts: None
 ) -> None:
     victim = load_victim(f"{server.address}/interim", remote=REMOTE | {"timeout": 60})
     timer = threading.Timer(0.5, interrupt)

@@ -50,6 +50,7 @@ def load_network(path: Path) -> nn.Module:
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"{path} does not hold a substitute that can be built by name: {first_line(error)}") from error
+    model.__dict__["input_shape"] = _shape(about["input_shape"])  # what a victim says of itself
     return model.eval()
 
 
