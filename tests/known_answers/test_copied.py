@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from leakmeter.evaluation.score import predict
 
-EXACT = {"views": ["logits+gradient"], "attacks": [{"name": "exact"}], "budget": 800}
+EXACT = {"views": ["logits+gradient"], "attacks": [{"name": "exact"}], "budget": 2000}
 
 
 class Constant(nn.Module):

@@ -227,7 +227,10 @@ def _missing(found: Search) -> str | None:
     if found.exhausted:
         return f"the budget ended with {found.network.units} units found; what lies beyond them was not asked"
     if not found.proved:
-        return f"points still held surprises after {found.lines} lines; raise max_lines"
+        return (
+            f"{found.network.units} units were found on {found.lines} lines, and not proved to be all; raise the budget "
+            "or max_lines"
+        )
     if found.vague > _VAGUE * found.quiet:
         return f"rounding hides what is left beside the {found.network.units} units found; ask for gradients"
     return None
