@@ -161,7 +161,7 @@ class Chooser:
             trials = [self._try(trial.candidates[0], part, name) for trial in again]
         else:
             trials, self.searched = self._search(part, name), len(x)
-        self.ranking = ranked([*trials, *self._both(trials, part)])
+        self.ranking = part.ranked([*trials, *self._both(trials, part)])
         self.tried |= {str(trial): trial.held_out for trial in self.ranking}
         return self.ranking[0]
 
@@ -178,18 +178,20 @@ class Chooser:
             ways = tuple(sorted(ways, key=lambda way: way != "softened"))
         names = self.attack.students or usual_students(self.spec)
         trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in names]
-        best = ranked(trials)[0].candidates[0]
+        best = part.ranked(trials)[0].candidates[0]
         trials += [self._try(replace(best, reading=way), part, name) for way in ways[1:] if way != "labels"]
         if len(ways) > 1:
-            trials += self._if_better(replace(ranked(trials)[0].candidates[0], reading="labels"), trials, part, name)
+            trials += self._if_better(
+                replace(part.ranked(trials)[0].candidates[0], reading="labels"), trials, part, name
+            )
         for change in changes[1:]:
-            best = ranked(trials)[0].candidates[0]
+            best = part.ranked(trials)[0].candidates[0]
             trials += self._if_better(replace(best, augmentation=change), trials, part, name)
         return trials
 
     def _if_better(self, candidate: Candidate, trials: list[_Trial], part: _Part, name: str) -> list[_Trial]:
         """A trial of what learns from less, if it is clearly better than the best: short trials flatter it."""
-        best, less = ranked(trials)[0], self._try(candidate, part, name)
+        best, less = part.ranked(trials)[0], self._try(candidate, part, name)
         self.tried[str(less)] = less.held_out
         return [less] if less.held_out > best.held_out + _ERRORS * part.error(best.held_out) else []
 
@@ -204,7 +206,7 @@ class Chooser:
 
     def _both(self, trials: list[_Trial], part: _Part) -> list[_Trial]:
         """The mean of the two best that are different students: it costs no time to look at."""
-        first, *others = ranked(trials)
+        first, *others = part.ranked(trials)
         second = next((t for t in others if t.candidates[0].student != first.candidates[0].student), None)
         if second is None or second.held_out == 0:
             return []
@@ -302,14 +304,20 @@ class _Part:
         weight = 1 / labels.bincount()[labels].double()
         return float((same * weight).sum() / weight.sum())
 
+    def ranked(self, trials: list[_Trial]) -> list[_Trial]:
+        """Best first; within one standard error the one tried first, which is the simpler or the likelier."""
+        return ranked(trials, self.error(max(trial.held_out for trial in trials)))
+
     def error(self, agreement: float) -> float:
         """The standard error of an agreement."""
         return math.sqrt(agreement * (1 - agreement) / len(self.held))
 
 
-def ranked(trials: list[_Trial]) -> list[_Trial]:
-    """The trials, best first; of equals the one tried first."""
-    return sorted(trials, key=lambda trial: -trial.held_out)
+def ranked(trials: list[_Trial], error: float = 0.0) -> list[_Trial]:
+    """The trials, best first; of those that differ by no more than an error from the best, the one tried first."""
+    order = sorted(trials, key=lambda trial: -trial.held_out)
+    first = next(trial for trial in trials if trial.held_out >= order[0].held_out - error)
+    return [first, *(trial for trial in order if trial is not first)]
 
 
 def rows_of(answer: Answer, rows: Tensor) -> Answer:

@@ -228,7 +228,7 @@ def _missing(found: Search) -> str | None:
         return f"the budget ended with {found.network.units} units found; what lies beyond them was not asked"
     if not found.proved:
         return (
-            f"{found.network.units} units were found on {found.lines} lines, and not proved to be all; raise the budget "
+            f"{found.network.units} units were found on {found.lines} lines and not proved to be all; raise the budget "
             "or max_lines"
         )
     if found.vague > _VAGUE * found.quiet:

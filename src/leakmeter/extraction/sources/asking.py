@@ -118,7 +118,8 @@ class Asker:
 
     def _mixed(self, n: int) -> _Drawn:
         """Queries of all sources by what they showed, and children of what was asked."""
-        bred = round(n * self._bred()) if self._breeds and len(self.x) >= _PARENTS else 0
+        ready = self._breeds and len(self.x) >= _PARENTS and not len(self._left)  # what is real is better
+        bred = round(n * self._bred()) if ready else 0
         drawn = self._draw(n - bred, source_weights(self.information(), self._points))
         return drawn.followed_by(self._offspring(bred)) if bred else drawn
 
