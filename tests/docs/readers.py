@@ -152,6 +152,15 @@ def thief(where: str) -> Read:
     return read
 
 
+def fixed_class(found: dict[str, Any]) -> tuple[Any, ...]:
+    """PGD to one class for all, to each input's second choice, anywhere; on the victim itself; the paper's."""
+    rows = {line["row"].removeprefix("mnist/probs/real/"): line for line in found["table"]}
+    far = rows["second class/pgd"]
+    assert far["noise"] == 0
+    rates = [rows[f"{goal}/pgd"]["copy"] for goal in ("second class", "targeted", "untargeted")]
+    return tuple(100 * rate for rate in (*rates, far["white_box"], far["paper"]))
+
+
 def final(dataset: str, view: str, arm: str) -> Read:
     """Mean share of the victim's accuracy over the seeds of `codfe-fig2`."""
 

@@ -29,6 +29,12 @@ _SEEDS = "({:.3f}, {:.3f}, {:.3f})"
 WITHOUT_DATA: list[Figure] = [
     (
         PAGE,
+        "(`results/few-answers/`): {:.3f} of the victim's accuracy, fidelity {:.3f}",
+        "few-answers/few-answers.json",
+        at("summary/accuracy_over_victim/mean", "summary/fidelity/mean"),
+    ),
+    (
+        PAGE,
         f"**{{:.3f}}** from 500 {_SEEDS}; **{{:.3f}}** from 2,000 {_SEEDS} |",
         PROCEDURAL,
         _both(shares("mnist", "procedural-probs", 500), shares("mnist", "procedural-probs", 2000)),
