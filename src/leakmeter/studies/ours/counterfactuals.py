@@ -4,6 +4,7 @@ The Counterfactual Clamping Attack (Dissanayake and Dutta, NeurIPS 2024) publish
 fidelity of .945 on Adult and .962 on COMPAS, and .910 and .922 for counterfactuals taken as labelled queries. Its loss
 is implemented beside ours; victims, rows and counterfactuals are those of this package (`_panels.py`,
 `oracle/explanations/counterfactual.py`), so that its numbers stand beside ours as a mark, not as the same experiment.
+Our loss was chosen on victims of seed 100.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def main(settings: StudyOptions) -> dict[str, Any]:
     record = settings.record("counterfactuals", queries=queries, published=PUBLISHED, seeds=[*settings.numbers])
     names = (REHEARSAL,) if settings.quick else tuple(TABLES)
     panel = cache(partial(table, settings))
-    for name in names:
-        for seed in settings.numbers:
+    for seed in settings.numbers:
+        for name in names:
             for arm in ARMS:
                 made = partial(_cell, settings, partial(panel, name, seed), arm, queries, seed)
                 record.cell(f"{name} | {arm} | seed {seed}", made)
