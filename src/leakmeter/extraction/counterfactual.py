@@ -1,7 +1,7 @@
 """Learning from counterfactuals: points beside the boundary whose two labels are known.
 
-- `boundary`, ours: the counterfactual lies where two classes change places, so there the student's two scores are the
-  same; on the way to it all points have the query's label, and a little behind it those of the other.
+- `boundary`, ours: the counterfactual lies where two classes change places, so it has one label, a point just before
+  it on the way has the other, and the boundary is held from both sides.
 - `clamping`, the Counterfactual Clamping Attack (Dissanayake and Dutta, NeurIPS 2024): at a counterfactual the student
   is penalised, by the cross entropy to `k` less the entropy of `k`, only while it gives the other class less than `k`.
 - `labels`, the plain baseline: counterfactuals are queries more, with their labels.
@@ -29,7 +29,7 @@ from leakmeter.seeds import derive
 from leakmeter.training.loop import Batch, Recipe, fit
 from leakmeter.victims.spec import VictimSpec
 
-_BEHIND = 0.1  # of the way to a counterfactual: so far behind it the label is taken to be still the other's
+_BEFORE = 0.95  # of the way to a counterfactual: there the label is taken to be still the query's
 _SOFTNESS = 3.0
 
 
@@ -71,7 +71,7 @@ class Counterfactuals(PoolAttack):
         if by_feature:
             fold(scaled(spec, x), student)
 
-    def _loss(self, soft: bool, model: nn.Module, batch: Batch, draws: torch.Generator) -> Tensor:
+    def _loss(self, soft: bool, model: nn.Module, batch: Batch, _: torch.Generator) -> Tensor:
         x, target, own, found, other = batch
         logits = model(x)
         answers = kl_loss(logits, target, _SOFTNESS) if soft else F.cross_entropy(logits, target)
@@ -81,20 +81,15 @@ class Counterfactuals(PoolAttack):
         elif self.loss == "clamping":
             beside = clamped(_margin(model(found), own, other), self.k)
         else:
-            beside = self._boundary(model, batch, draws)
+            beside = self._boundary(model, batch)
         return answers + self.weight * (real * beside).mean()
 
-    def _boundary(self, model: nn.Module, batch: Batch, draws: torch.Generator) -> Tensor:
-        """The margin at the counterfactual, and the labels at a random point before it and at one behind it."""
+    def _boundary(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The labels at the counterfactual and just before it: the boundary passes between."""
         x, _, own, found, other = batch
-        size = model(x).detach().std().clamp_min(1e-3)
-        at: Tensor = (_margin(model(found), own, other) / size).square()
-        share = torch.rand(2, len(x), generator=draws, device=draws.device).to(x.device)
-        before = torch.lerp(x, found, _wide(share[0], x))
-        behind = torch.lerp(x, found, _wide(1 + _BEHIND * share[1], x))
-        for point, label in ((before, own), (behind, other)):
-            at = at + F.cross_entropy(model(point), label, reduction="none")
-        return at
+        before = torch.lerp(x, found, _wide(torch.full((len(x),), _BEFORE, device=x.device), x))
+        behind = F.cross_entropy(model(found), other, reduction="none")
+        return behind + F.cross_entropy(model(before), own, reduction="none")
 
 
 def clamped(margin: Tensor, k: float) -> Tensor:

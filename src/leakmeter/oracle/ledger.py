@@ -41,7 +41,7 @@ class Entry:
     explanations: int
     """Of those, rows that came with an explanation."""
     work: int
-    """Gradient computations the server made for the explanations."""
+    """Gradient computations, or calls of the victim, that the server made for the explanations."""
     cached: int
     """Rows served from the client's own cache: not queries."""
     unconfirmed: int
