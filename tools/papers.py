@@ -149,7 +149,7 @@ def means_of_logits() -> str:
     """|mean of the logits| over their size, for each victim."""
     cells = {key.rpartition("/")[0]: cell for key, cell in found("dfme-logits")["cells"].items()}
     cells |= found("dfme-resnet20").get("cells", {})
-    return "; ".join(f"{key} {cell['abs_mean_over_size']:.2f}" for key, cell in cells.items())
+    return "; ".join(f"{key} {cell['abs_mean_over_size']:.2g}" for key, cell in cells.items())
 
 
 def gradients_fade() -> str:

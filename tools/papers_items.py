@@ -54,7 +54,7 @@ _DFME = (
         "tests/extraction/test_targets.py",
         "mean of the logits negligible beside the logits",
         means_of_logits,
-        "the mean's share of the logits' size: not negligible here; a centred student does not need it",
+        "the mean's share of the logits' size: the claim holds of a real ResNet, not of small victims",
     ),
     Item(
         "Figure 7: images of the generator",
