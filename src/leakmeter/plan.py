@@ -186,8 +186,9 @@ class Plan(Settings):
     defenses: tuple[str, ...] = ("none",)
     """`none`, `labels`, `top:3`, `rounding:2`, `noise:0.1`, `repeatable-noise:0.1`, `reverse-sigmoid:0.7,0.2`,
     `mad:0.8`, `mad-argmax:1`, `misinformation:0.9`, `modelguard-w:1`, `modelguard-s:1`, `smoothing:0.5,100`,
-    `limit:500`; with `/adaptive` behind it the attacker knows the defense. Against each an attacker who uses labels
-    alone is tried too, whatever the views."""
+    `limit:500`; with `/adaptive` behind it the attacker knows the defense."""
+    label_only: bool = True
+    """Whether an attacker who uses labels alone is tried against every defense too, whatever the views."""
     detectors: tuple[str, ...] = ("prada",)
     """Replayed over each attack's queries: `prada`, or `prada:0.9` for another threshold."""
     budget: int = Field(default=5000, ge=1)
@@ -299,7 +300,8 @@ class Plan(Settings):
         spoiling = [defense for defense in spoiling if defense.name != NONE and defense.most_queries is None]
         bare = NONE in self.defenses
         where = [NONE if defense.keeps_label and bare else str(defense) for defense in spoiling]
-        return [] if "labels" in self.views else [("labels", text) for text in dict.fromkeys(where)]
+        covered = "labels" in self.views or not self.label_only
+        return [] if covered else [("labels", text) for text in dict.fromkeys(where)]
 
     def _stops_behind(self, defense: str) -> tuple[int, ...]:
         """The ladder as far as a limit lets one climb."""

@@ -64,7 +64,7 @@ def test_an_installed_attack_and_defense_work_in_a_plan(installed: Path, tmp_pat
     assert [(cell["attack"], cell["defense"], cell["status"]) for cell in cells] == [
         ("uniform", "none", "done"),
         ("uniform", "tempering:4", "done"),
-        ("uniform", "tempering:4", "skipped"),  # labels alone, which this attack does not read
+        ("uniform", "none", "skipped"),  # it cannot use labels alone
     ], done.stderr
 
 

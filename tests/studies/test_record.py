@@ -33,3 +33,20 @@ def test_a_file_that_is_no_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / "it.json").write_text("[]")
     with pytest.raises(UsageError, match="not the record of a study"):
         Record(tmp_path, "it", "", {})
+
+
+def test_what_is_held_says_how_many_seeds_and_how_long(tmp_path: Path) -> None:
+    from leakmeter.studies.held import held
+
+    assert held("it", tmp_path) == "not in results"
+    record = Record(tmp_path / "it", "it", "leakmeter study it --seed 0 --seeds 3", {})
+    for seed in (0, 1):
+        record.cell(f"a/seed{seed}", lambda: {"seconds": 90})
+    assert held("it", tmp_path).startswith("2 seeds, ")  # of the three that were asked for
+    written = json.loads((tmp_path / "it" / "it.json").read_text())
+    for seconds, told in ((0, "3 min"), (7, "7 s"), (7200, "120 min")):
+        (tmp_path / "it" / "it.json").write_text(json.dumps(written | {"seconds": seconds}))
+        assert held("it", tmp_path) == f"2 seeds, {told}"
+    (tmp_path / "it" / "it.json").write_text("[]")
+    with pytest.raises(UsageError, match="not the record of a study"):
+        held("it", tmp_path)

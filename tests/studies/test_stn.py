@@ -76,7 +76,8 @@ def test_no_attack_flips_inside_the_radius_and_they_do_outside():
 @pytest.mark.slow
 @pytest.mark.skipif("LEAKMETER_DATA" not in os.environ, reason="needs MNIST below LEAKMETER_DATA")
 @pytest.mark.parametrize(
-    "name", ["stn-table1", "stn-fig1", "stn-fig2", "stn-fig3", "stn-boundary", "stn-cifar10", "stn-soundness"]
+    "name",
+    ["stn-table1", "stn-fig1", "stn-fig2", "stn-fig3", "stn-boundary", "stn-cifar10", "stn-soundness", "stn-wsmk18"],
 )
 def test_rehearsal(tmp_path, name, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -84,3 +85,21 @@ def test_rehearsal(tmp_path, name, monkeypatch):
     assert found["cells"]
     if name == "stn-soundness":
         assert found["cells"]["0.99 R/seed0"]["flipped"] == 0
+
+
+def test_training_for_the_dual_bound_certifies_what_no_attack_breaks():
+    from functools import partial
+
+    from leakmeter.studies.stn import wsmk18
+    from leakmeter.training.loop import Recipe, fit
+
+    generator = torch.Generator().manual_seed(0)
+    y = torch.randint(2, (64,), generator=generator)
+    x = 0.2 * torch.rand(64, 1, 28, 28, generator=generator)
+    x[y == 1, :, :14] += 0.5
+    network = wsmk18.small_network(0)
+    before = wsmk18.measured(network, x[:20], y[:20], seed=0, eps=0.3)["certified"]
+    fit(network, (x, y), partial(wsmk18._loss, 0.3), Recipe(steps=15, batch=16, lr=3e-3), seed=0)
+    after = wsmk18.measured(network.eval(), x[:20], y[:20], seed=0, eps=0.3)
+    assert before < 0.5 < after["certified"] <= after["under_attack"]
+    assert after["certified_and_broken"] == 0

@@ -79,6 +79,7 @@ def test_a_plan_tries_labels_wherever_a_defense_may_spoil_more() -> None:
     assert surfaces(plan(views=["probs"], defenses=["noise:0.1"]))[1:] == [("labels", "noise:0.1")]
     assert len(surfaces(plan(views=["probs", "labels"], defenses=["none", "mad:1"]))) == 4
     assert len(surfaces(plan(views=["probs"]))) == 1
+    assert len(surfaces(plan(views=["probs"], defenses=["mad:1"], label_only=False))) == 1
 
 
 def test_a_limit_ends_the_budget_and_the_ladder() -> None:

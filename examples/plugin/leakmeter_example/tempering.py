@@ -18,6 +18,7 @@ class Tempering(Defense):
 
     name: ClassVar[str] = "tempering"
     undoable: ClassVar[bool] = False
+    keeps_label: ClassVar[bool] = True
     t: float
 
     def __post_init__(self) -> None:

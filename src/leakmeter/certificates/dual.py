@@ -166,7 +166,7 @@ class _Bounds:
         values = self._x
         for place, step in enumerate(self._steps):
             if isinstance(step, _Relu):
-                step.between(*self._both(place, values.shape[1:]))
+                step.between(*self._around(place, values))
                 values = values.relu()
             else:
                 values = step.forward(values)
@@ -175,6 +175,14 @@ class _Bounds:
     def below(self, c: Tensor, place: int) -> Tensor:
         """The least that each c·z of the values before step `place` can be, [n, m]; c is [n, m, *shape]."""
         return self._carry(c, place)[0]
+
+    def _around(self, place: int, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Bounds of every value before step `place`; up to the first ReLU all inputs have the same about them."""
+        if any(isinstance(step, _Relu) for step in self._steps[:place]):
+            return self._both(place, values.shape[1:])
+        alone = _Bounds(self._steps, torch.zeros_like(self._x[:1]), self._eps, self._norm)
+        low, high = alone._both(place, values.shape[1:])
+        return values - (high - low) / 2, values + (high - low) / 2
 
     def _both(self, place: int, shape: torch.Size) -> tuple[Tensor, Tensor]:
         """Bounds of every value before step `place`, [n, *shape]."""

@@ -90,6 +90,7 @@ def extract(
         "views": view and [view],
         "attacks": None if run.resume and not settings else [chosen],
         "defenses": defense and [defense],
+        "label_only": False,
         "seeds": None if run.resume and seed is None else [seed or 0],
         "budget": budget,
         "stops": stops and options.numbers("--stops", stops),

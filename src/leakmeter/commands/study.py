@@ -16,8 +16,11 @@ def study(
     out: Annotated[Path | None, typer.Option("--out", help="folder for its JSON and figures (results/NAME)")] = None,
     seed: Annotated[int, typer.Option("--seed", envvar="LEAKMETER_SEED", help="the first seed")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="how many seeds")] = 3,
+    listed: Annotated[bool, typer.Option("--list", help="what results/ holds of each, and how long it took")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="a small version that shows the shape only")] = False,
-    victim: Annotated[str | None, typer.Option("--victim", help="smoothgrad-maps: a model of yours instead")] = None,
+    victim: Annotated[
+        str | None, typer.Option("--victim", help="smoothgrad-maps, stn-imagenet: a model of yours")
+    ] = None,
     data: Annotated[str | None, typer.Option("--data", help="smoothgrad-maps: the dataset that goes with it")] = None,
     data_dir: options.DataDir = None,
     device: options.Device = None,
@@ -27,15 +30,19 @@ def study(
     """Runs one of the papers' experiments, or ours, and writes its numbers and figure."""
     from leakmeter.compute import computing
     from leakmeter.studies import STUDIES, about
+    from leakmeter.studies.held import held
     from leakmeter.studies.options import StudyOptions
 
     if name is None:
         for each in STUDIES:
-            options.say(f"{each:24} {about(each)}")
+            options.say(f"{each:24} {held(each) + '; ' if listed else ''}{about(each)}")
         return
     run = STUDIES[name]
-    if (victim or data) and name != "smoothgrad-maps":
-        raise UsageError(f"the study '{name}' trains its own victims; --victim and --data are for smoothgrad-maps")
+    if (victim and name not in ("smoothgrad-maps", "stn-imagenet")) or (data and name != "smoothgrad-maps"):
+        raise UsageError(
+            f"the study '{name}' has victims of its own; --victim is for smoothgrad-maps and stn-imagenet, --data for "
+            "smoothgrad-maps"
+        )
     settings = StudyOptions(
         out or Path("results") / name,
         seed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,15 +26,16 @@ class Record:
             "commit": commit(),
             "code": fingerprint(),
             "environment": environment(),
-            "cells": self._kept(),
+            **self._kept(),
         }
 
     def cell(self, key: str, compute: Callable[[], Any]) -> Any:
         """The cell called `key`: from the file if it is there, else computed and written at once."""
         cells = self.content["cells"]
         if key not in cells:
+            start = time.monotonic()
             cells[key] = compute()
-            self.write()
+            self.write(seconds=round(self.content["seconds"] + time.monotonic() - start, 1))
         return cells[key]
 
     def write(self, **facts: Any) -> dict[str, Any]:
@@ -44,8 +46,9 @@ class Record:
         return self.content
 
     def _kept(self) -> dict[str, Any]:
+        """The cells already there, and the seconds that all of them took."""
         if not self.path.exists():
-            return {}
+            return {"seconds": 0.0, "cells": {}}
         try:
             written = json.loads(self.path.read_text())
             kept: dict[str, Any] = written["cells"]
@@ -56,4 +59,4 @@ class Record:
                 f"{self.path} was measured by other code (commit {written.get('commit', 'unknown')}), and cells of two "
                 "kinds are not put together; move it away to start anew, or go on from that commit"
             )
-        return kept
+        return {"seconds": written.get("seconds", 0.0), "cells": kept}

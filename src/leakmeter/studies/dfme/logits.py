@@ -32,9 +32,12 @@ def main(settings: StudyOptions) -> dict[str, Any]:
 
 
 def _measure(settings: StudyOptions, dataset: str, model: str, seed: int) -> dict[str, Any]:
-    victim = network_of(settings, dataset, model, seed)
     x, _ = load(dataset, "test", settings.data_dir).labelled()
-    logits = predict(victim, x)
+    return recovery(predict(network_of(settings, dataset, model, seed), x))
+
+
+def recovery(logits: Tensor) -> dict[str, Any]:
+    """How large the mean of a row of logits is beside them, and how far off what probabilities give back is."""
     size, mean = logits.abs().mean(), logits.mean(1)
     facts = {
         "mean_abs_logit": size.item(),

@@ -1,0 +1,57 @@
+"""A stranger's ResNet-20 for CIFAR-10 (He et al. 2016, section 4.2; shortcuts without weights)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import safetensors.torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from leakmeter.errors import UsageError
+from leakmeter.models.inputs import Normalize
+
+FILE = "cifar10-resnet20.safetensors"
+
+
+class _Block(nn.Module):
+    def __init__(self, channels: int, out: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, out, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(out)
+        self.conv2 = nn.Conv2d(out, out, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(out)
+        self.stride, self.more = stride, (out - channels) // 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        shortcut = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.more, self.more))
+        return F.relu(y + shortcut)
+
+
+class ResNet20(nn.Module):
+    """Three stages of three blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16)
+        self.layer1 = nn.Sequential(*(_Block(16, 16, 1) for _ in range(3)))
+        self.layer2 = nn.Sequential(_Block(16, 32, 2), _Block(32, 32, 1), _Block(32, 32, 1))
+        self.layer3 = nn.Sequential(_Block(32, 64, 2), _Block(64, 64, 1), _Block(64, 64, 1))
+        self.linear = nn.Linear(64, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The logits of normalised images."""
+        x = self.layer3(self.layer2(self.layer1(F.relu(self.bn1(self.conv1(x))))))
+        return self.linear(x.mean((2, 3)))  # type: ignore[no-any-return]
+
+
+def resnet20() -> nn.Module:
+    """The network for images in [0, 1]; its weights lie in the folder LEAKMETER_VICTIMS."""
+    path = Path(os.environ.get("LEAKMETER_VICTIMS", ".")) / FILE
+    if not path.exists():
+        raise UsageError(f"there is no {path}; set LEAKMETER_VICTIMS to the folder that holds {FILE}")
+    network = ResNet20()
+    network.load_state_dict(safetensors.torch.load(path.read_bytes()))
+    return nn.Sequential(Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)), network).eval()
