@@ -32,7 +32,8 @@ def extreme_points(pieces: Pieces, spec: VictimSpec, starts: Tensor, generator: 
         x = torch.where(going[:, None], _moved(x, slope, spec), x)
     if spec.width is None or spec.features > _ALL_VERTICES:
         return x
-    return torch.unique(torch.cat([_vertices(spec), x]), dim=0)
+    points: Tensor = torch.unique(torch.cat([_vertices(spec), x]), dim=0)
+    return points
 
 
 def _moved(x: Tensor, slope: Tensor, spec: VictimSpec) -> Tensor:
