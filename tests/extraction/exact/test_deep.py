@@ -7,7 +7,7 @@ from torch import nn
 import leakmeter as lm
 from leakmeter.extraction.exact.certificate import aligned
 from leakmeter.extraction.exact.output import flips
-from leakmeter.extraction.exact.peel import components
+from leakmeter.extraction.exact.peel import _doubles, components
 from leakmeter.extraction.exact.rows import agree, evidence, merge, signs
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.studies.ours.exact_depth import deep_network
@@ -114,3 +114,9 @@ def test_units_that_face_the_other_way_are_told_by_what_passes_by_them() -> None
     found, rest = flips(w, -(w * turned) @ below, below)
     assert torch.equal(found, turned)
     assert float(rest.norm()) < 1e-9
+
+
+def test_one_unit_found_twice_is_one() -> None:
+    row, other = torch.randn(2, 6).double()
+    layer = Layer.of(torch.stack([row, other, -3 * row, row]), torch.tensor([1.0, 2.0, -3.0, 1.5]).double())
+    assert _doubles(layer).tolist() == [False, False, True, False]

@@ -20,6 +20,9 @@ _UNSEEN = 0.05
 _FAILURES, _FEW, _MANY_LINES = 48, 12, 9
 """Bends tried in vain as units that no other bend shows; fewer while lines are few: one more shows more."""
 
+_SAME = 1e-4
+"""Rows at a smaller angle are one unit's."""
+
 
 @dataclass
 class Reading:
@@ -100,6 +103,7 @@ class Peeler:
             stack.layers[-1], refuted = self.weights.complete(stack, bank, keep, matched)
             keep, matched = self._confirmed(stack, bank)
             keep &= ~refuted
+        keep &= ~_doubles(stack.layers[-1])
         if not bool((keep & ~layer.linear).any()):
             stack.layers.pop()
             return False
@@ -246,7 +250,8 @@ class Peeler:
         keep, matched = self._confirmed(single, bank)
         if not bool(keep[0]):
             return False
-        stack.layers[-1] = stack.layers[-1].join(single.layers[-1])
+        more = stack.layers[-1].join(single.layers[-1])
+        stack.layers[-1] = more[~_doubles(more)]
         reading.open &= ~matched[:, 0]
         return True
 
@@ -258,6 +263,17 @@ def _layer(below: Stack, rows: list[Followed]) -> Layer:
     scale = weight.norm(dim=1).clamp(min=1e-300)
     known = torch.stack([row.known for row in rows])
     return Layer.of(weight / scale[:, None], -(weight * y).sum(1) / scale, known)
+
+
+def _doubles(layer: Layer) -> Tensor:
+    """Which units are one that came before, up to scale, [h]: imprecise bends of one unit can look like two."""
+    size = layer.weight.norm(dim=1).clamp(min=1e-300)
+    rows, bias = layer.weight / size[:, None], layer.bias / size
+    cosine = rows @ rows.T
+    apart = (bias[:, None] - torch.sign(cosine) * bias).abs()
+    same = (cosine.abs() > 1 - _SAME**2 / 2) & (apart <= _SAME * (1 + bias.abs()))
+    double: Tensor = torch.triu(same, diagonal=1).any(0) & ~layer.linear
+    return double
 
 
 def _apart(rows: list[Followed]) -> list[Followed]:
