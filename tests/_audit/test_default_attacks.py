@@ -32,3 +32,14 @@ def test_what_is_shown_decides_who_attacks(views: list[str], features: int, read
     found = names(views, features)
     assert {"procedural", "surrogate"} <= {*found} or "auto" in found
     assert {*found} & {"exact-values", "gradients", "exact"} == reads
+
+
+def test_what_asks_points_between_rows_is_no_attack_on_a_table() -> None:
+    columns = {"a": {"kind": "integer", "low": 0, "high": 9}, "b": {"kind": "numeric", "low": 0, "high": 1}}
+    plan = make_plan({"victim": {"source": "a:b"}, "views": ["probs"]})
+    net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
+    found = complete(plan, load_victim(net, columns=columns), None).attacks
+    assert {attack.name for attack in found} == {"auto", "exact-tree"}
+    columns["a"]["kind"] = "numeric"
+    found = complete(plan, load_victim(net, columns=columns), None).attacks
+    assert {attack.name for attack in found} == {"auto", "exact-tree", "exact-values"}

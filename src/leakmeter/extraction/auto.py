@@ -64,6 +64,8 @@ class Auto(Attack):
 
     def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float:
         """Of learning, with the trials before each copy."""
+        if spec.columns is not None:
+            return self._tabular().expected_seconds(spec, stops)
         trials = len(self.students or usual_students(spec)) + 3
         return sum(self.seconds_for(stop, spec) * (1 + trials / _TRIALS) for stop in stops)
 
