@@ -77,3 +77,14 @@ def test_a_quick_plan_has_one_seed_few_stops_and_no_transfer_unless_it_says_othe
 def test_the_control_is_the_same_attacker_with_real_inputs_and_nothing_else() -> None:
     (control,) = (attack for attack in digits().attacks if attack.control)
     assert (control.name, control.options["pool"], control.options["sources"]) == ("auto", "digits", ())
+
+
+def test_what_asks_points_between_rows_is_no_attack_on_a_table() -> None:
+    columns = {"a": {"kind": "integer", "low": 0, "high": 9}, "b": {"kind": "numeric", "low": 0, "high": 1}}
+    plan = make_plan({"victim": {"source": "a:b"}, "views": ["probs"]})
+    net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
+    found = complete(plan, load_victim(net, columns=columns), None).attacks
+    assert {attack.name for attack in found} == {"auto", "exact-tree"}
+    columns["a"]["kind"] = "numeric"
+    found = complete(plan, load_victim(net, columns=columns), None).attacks
+    assert {attack.name for attack in found} == {"auto", "exact-tree", "exact-values"}

@@ -102,3 +102,17 @@ def test_edges_by_column_in_a_plan() -> None:
     made = make_plan({"victim": {"source": "a:b", "low": [0, -1], "high": [1, 5.5]}})
     assert made.victim.keywords()["low"] == (0.0, -1.0)
     torch.testing.assert_close(torch.tensor(made.victim.keywords()["high"]), torch.tensor((1.0, 5.5)))
+
+
+def test_columns_read_off_the_data_are_told_and_declared_ones_are_not(tmp_path) -> None:
+    pytest.importorskip("polars")
+    rows = [f"{k},{k % 3},{k % 5},{k % 7},{k % 2}" for k in range(20)]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,c,d,y", *rows, ""]))
+    content = plan(tmp_path, {"x": np.zeros((2, 4), np.float32)})
+    content["data"] = {"name": str(tmp_path / "rows.csv"), "target": "y"}
+    made = make_plan(content)
+    test = load_test(made)
+    victim = open_victim(made, test)
+    assert any("read off rows.csv" in note for note in victim.notes)
+    declared = make_plan(content | {"columns": test.columns.section()})
+    assert not open_victim(declared, load_test(declared)).notes

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 import leakmeter as lm
 from leakmeter.data.columns import Column, Columns
@@ -17,7 +18,7 @@ from leakmeter.errors import NotApplicable
 from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.conformance import check_attack
-from leakmeter.extraction.sources.tables import amounts, beside_thresholds
+from leakmeter.extraction.sources.tables import amounts, as_rows, beside_thresholds, every_row
 from leakmeter.extraction.students import STUDENTS, Lesson
 from leakmeter.extraction.tabular import Tabular
 from leakmeter.models.saved import load_network, save_network
@@ -47,7 +48,7 @@ def lesson(target: Victim, view: str, reading: Any, n: int = 600) -> Lesson:
     x = target.spec.sample(n, torch.Generator().manual_seed(1)).float()
     answer = lm.Oracle(target, view=view).query(x)
     job = AttackJob(0, torch.device("cpu"))
-    return Lesson(x, answer, reading, "none", target.spec, job, 3, "test", 1.0)
+    return Lesson(x, answer, reading, "none", target.spec, job, 3, "test", 0.2)
 
 
 @pytest.mark.parametrize("student", ["boosted", "bagged"])
@@ -120,3 +121,58 @@ def test_pictures_are_refused() -> None:
     target = lm.load_victim(network, input_shape=(1, 8, 8), low=0, high=1)
     with pytest.raises(NotApplicable, match="tabular"):
         lm.extract("tabular", lm.Oracle(target, budget=10))
+
+
+def test_a_table_of_few_rows_is_asked_whole() -> None:
+    columns = Columns(
+        [COLUMNS[0].model_copy(update={"high": 29}), COLUMNS[2], Column(name="Own", kind="integer", low=0, high=1)]
+    )
+    x = columns.uniform(300, torch.Generator().manual_seed(0)).numpy()
+    y = (x[:, 0] * (x[:, 1] - 1) + np.random.default_rng(0).normal(size=300) * 9 > 3).astype(int)
+    target = lm.load_victim(RandomForestClassifier(20, random_state=0).fit(x, y), columns=columns)
+    oracle = lm.Oracle(target, budget=500)
+    found = lm.extract("tabular", oracle, seed=0, stops=[20, 500])
+    rows = every_row(target.spec, 72)
+    assert rows is not None
+    assert oracle.ledger.spent() == len(rows) == len(torch.unique(rows, dim=0)) == 72
+    assert every_row(target.spec, 71) is None
+    wanted, copied = lm.Oracle(target).query(rows), predict(found.substitute, rows)
+    assert torch.equal(copied.argmax(1), wanted.labels)
+    inner = (wanted.probs > 0).all(1)  # no logit says 0
+    torch.testing.assert_close(copied.softmax(1)[inner], wanted.probs[inner], atol=1e-5, rtol=0, check_dtype=False)
+
+
+def test_questions_stay_inside_ends_that_floats_round_over() -> None:
+    target = lm.load_victim(
+        DecisionTreeClassifier(max_depth=2).fit(np.arange(20.0)[:, None], np.arange(20) > 9), low=-6.9809999, high=6.981
+    )
+    assert target.spec.dtype == torch.float64
+    ends = as_rows(torch.tensor([[-6.9809999], [6.981]]), target.spec)
+    target.spec.admit(ends)
+    lm.extract("tabular", lm.Oracle(target, budget=60), seed=0, effort=0.1)
+    lm.extract("exact-tree", lm.Oracle(target, budget=60), seed=0)
+
+
+def test_blind_answers_decide_at_every_stop() -> None:
+    oracle = lm.Oracle(victim(), budget=200)
+    found = lm.extract("tabular", oracle, seed=0, stops=[1, 8, 64, 200], effort=0.2)
+    shares = {trial.held_out for trial in found.findings.tried}
+    assert len(shares) > 1  # a single row held out could only say 0 or 1
+    assert [point.queries for point in found.curve] == [1, 8, 64, 200]
+
+
+@pytest.mark.parametrize("student", ["boosted", "bagged", "dense", "linear"])
+def test_rows_with_missing_values_are_learned_and_answered(student: str) -> None:
+    columns = Columns([COLUMNS[0], COLUMNS[1].model_copy(update={"missing": True}), COLUMNS[2]])
+    x = columns.uniform(400, torch.Generator().manual_seed(0)).numpy()
+    x[::5, 1] = np.nan
+    model = DecisionTreeClassifier(max_depth=4).fit(x, np.isnan(x[:, 1]) | (x[:, 0] > 50))
+    target = lm.load_victim(model, columns=columns)
+    rows = amounts(400, target.spec, torch.Generator().manual_seed(1))
+    assert 10 < int(rows[:, 1].isnan().sum()) < 80
+    answer = lm.Oracle(target).query(rows)
+    given = Lesson(rows, answer, "logits", "none", target.spec, AttackJob(0, torch.device("cpu")), 3, "test", 0.3)
+    outputs = predict(STUDENTS[student].fit(given), rows)
+    assert torch.isfinite(outputs).all()
+    least = 0.9 if student in ("boosted", "bagged") else 0.6
+    assert float((outputs.argmax(1) == answer.labels).double().mean()) > least

@@ -282,7 +282,11 @@ def nan(x: np.ndarray) -> np.ndarray:
         (small_net(), {"low": 0.0, "high": float("inf")}, "expected high to be finite; use high=None"),
         (small_net(), {"low": "zero", "high": 1.0}, "expected low to be a number"),
         (nan, {**BOX, "input_shape": (3,)}, "answered a probe with NaN or infinity"),
-        (lambda x: np.array(["cat"] * len(x)), {**BOX, "input_shape": (3,)}, "expected it to return numbers, got <U3"),
+        (
+            lambda x: np.array(["cat"] * len(x)),
+            {**BOX, "input_shape": (3,)},
+            "expected numbers as answers, got the word 'cat'; pass the names",
+        ),
         (lambda x: x[:, 0] > 0.5, {**BOX, "input_shape": (3,)}, "expected it to return numbers, got bool"),
         (lambda x: x[:2], {**BOX, "input_shape": (3,)}, r"one row of outputs for each of 4 inputs, got shape \(2, 3\)"),
         (

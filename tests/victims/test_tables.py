@@ -108,6 +108,19 @@ def test_one_probability_is_two_classes() -> None:
         lm.load_victim(lambda x: x[:, 0] * 5, input_shape=(3,), **BOX)
 
 
+def test_a_label_may_be_a_word() -> None:
+    def said(x: NDArray[Any]) -> NDArray[Any]:
+        return np.where(x[:, 0] > 0, "yes", "no")
+
+    victim = lm.load_victim(said, input_shape=(3,), classes=["no", "yes"], **BOX)
+    assert (victim.spec.outputs, victim.spec.class_names) == ("labels", ("no", "yes"))
+    rows = torch.from_numpy(X).clamp(-4, 4).float()
+    assert torch.equal(lm.Oracle(victim, view="labels").query(rows).labels, (rows[:, 0] > 0).long())
+    for names in (None, ["no", "maybe"]):
+        with pytest.raises(UsageError, match=r"expected .* as answers, got the word '(no|yes)'; pass the names"):
+            lm.load_victim(said, input_shape=(3,), classes=names, **BOX)
+
+
 def test_a_pipeline_on_a_data_frame_gets_one() -> None:
     pandas = pytest.importorskip("pandas")
     columns = Columns(

@@ -86,6 +86,8 @@ def _suits(name: str, spec: VictimSpec, views: list[View]) -> bool:
     """Whether some view gives the attack what it reads: what a view shows is measured by who makes something of it."""
     if name == "exact-values" and spec.features > _SMALL:
         return False
+    if name in ("exact", "exact-values") and any(column.kind != "numeric" for column in spec.columns or ()):
+        return False  # they ask points that no row holds
     attack = make_attack(name, {})
     for view in views:
         with suppress(NotApplicable):
@@ -99,5 +101,5 @@ def _real_pool(plan: Plan, table: bool, unlabelled: bool) -> tuple[AttackPlan, .
     if plan.data is None or plan.data.split == "train" or (unlabelled and plan.data.name not in NAMES):
         return ()
     if table:
-        return (AttackPlan(name="tabular", control=True, adaptive=False, pool=plan.data.name),)
+        return (AttackPlan(name="tabular", control=True, adaptive=False, effort=0.5, pool=plan.data.name),)
     return (AttackPlan(name="auto", control=True, sources=(), pool=plan.data.name, data_dir=plan.data.dir),)

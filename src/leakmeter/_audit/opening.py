@@ -16,6 +16,11 @@ from leakmeter.victims.remote.pace import Share
 from leakmeter.victims.trees import column_names
 from leakmeter.victims.victim import Victim
 
+_READ_OFF = (
+    "The ranges and levels of the columns were read off {}: the attacker was told them, and asked nothing outside; "
+    "`leakmeter init --data` writes them into [columns] for you to correct."
+)
+
 
 def load_test(plan: Plan) -> Dataset | None:
     """The owner's test data, if there is any."""
@@ -68,4 +73,6 @@ def open_victim(plan: Plan, test: Dataset | None, share: Share | None = None) ->
     with patient(plan.patience, f"loading the victim {plan.victim.source}"):
         victim = load_victim(plan.victim.source, device=plan.device, share=share, **given)
     victim.patience = plan.patience
+    if columns is not None and not plan.columns and plan.data is not None:
+        victim.notes = (*victim.notes, _READ_OFF.format(Path(plan.data.name).name))
     return victim

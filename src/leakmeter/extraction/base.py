@@ -200,7 +200,7 @@ def _measured(attack: Attack, substitute: nn.Module, findings: Findings, oracle:
     """The findings with the owner's certificate, on whose points an exact copy is scored if there is no test data."""
     if not attack.certified:
         return findings.model_copy(update={"certificate": None})
-    truth = fresh_reference(oracle, job.seed)
+    truth = fresh_reference(oracle, job.seed, None if job._reference is None else job._reference.x)
     certificate = certify_copy(substitute, oracle, truth)
     findings = findings.model_copy(update={"certificate": certificate})
     if findings.complete and not certificate.exact:

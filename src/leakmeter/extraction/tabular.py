@@ -1,9 +1,9 @@
 """The attacker of tables: asks where its students disagree about the class, and copies with the best of them.
 
-Rows are drawn blindly at first, as a table's rows look (`sources/tables.py`). Then, again and again, two boosted
-students of different answers look at many rows, spread over the stretches between their own thresholds; those on which
-they differ most for how near a boundary they are, are asked. A share of the blind answers is held out and decides among
-students; the winner learns everything.
+A table with few rows is asked whole. Of any other, rows are drawn blindly at first, as rows look (`sources/tables.py`).
+Then, again and again, two boosted students of different answers look at many rows, and most of what is asked are those
+they differ on (`sources/committee.py`); the others are drawn blindly, between the thresholds found so far. A share of
+the blind answers is held out and decides among students; the winner learns everything.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from leakmeter.errors import BudgetExhausted, Inconclusive, NotApplicable, Usage
 from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import Attack, AttackJob
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
-from leakmeter.extraction.sources.tables import amounts, beside_thresholds, table_of
+from leakmeter.extraction.sources.committee import hardest
+from leakmeter.extraction.sources.tables import amounts, as_rows, beside_thresholds, every_row, table_of
 from leakmeter.extraction.students import STUDENTS, Lesson
+from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.students.reading import Reading, readings
 from leakmeter.models.trees.ensemble import TreeEnsemble
 from leakmeter.oracle.answer import Answer, to_labels
@@ -31,10 +33,15 @@ from leakmeter.seeds import derive, stream
 from leakmeter.victims.spec import VictimSpec
 
 _UNIFORM = 0.25  # of the blind rows are uniform
-_GROWTH = 1.35  # answers are looked at again when there are so many times as many
-_NEAR = 0.3  # a logit below which rows count as near a boundary
+_GROWTH = 1.5  # answers are looked at again when there are so many times as many
+_FIRST = 48  # answers that are all asked blindly
 _FEWEST = 10  # answers to learn from
-_MEMBER, _TRIAL, _COPY = 0.8, 1.5, 6.0  # seconds for a member of the committee, a student on trial, the copy
+_SEARCHED = 9  # students are compared anew when answers have multiplied so much
+_MEMBER, _TRIAL, _COPY, _LAST = 0.25, 0.4, 1.5, 4.0  # seconds for a member, a student on trial, a copy, the last copy
+_CELLS, _MOST_CELLS = "cells", 100_000  # the student of a table asked whole, and how many rows that may be
+
+_Way = tuple[str, Reading]
+"""A student and what it reads of answers."""
 
 
 class Tabular(Attack):
@@ -46,8 +53,8 @@ class Tabular(Attack):
     """Rows the attacker has: a table's path (its train split), or a tensor; None: none."""
     adaptive: bool = True
     """Whether questions are chosen; False: all are drawn blindly."""
-    blind: float = Field(default=0.2, gt=0, le=1)
-    """The share of the first questions that is drawn blindly."""
+    blind: float = Field(default=0.25, gt=0, le=1)
+    """The share of the questions that is drawn blindly."""
     choice: int = Field(default=8, ge=2)
     """Rows to choose from for each question."""
     held_out: float = Field(default=0.2, gt=0, lt=0.5)
@@ -60,6 +67,14 @@ class Tabular(Attack):
         super().check(spec, view)
         if table_of(spec) is None:
             raise NotApplicable("'tabular' needs a table with a range for every column; give low and high or [columns]")
+
+    def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float:
+        """Of learning: members, trials and copies; more for a table of many columns."""
+        rounds = math.log(max(stops[-1], _FIRST) / _FIRST) / math.log(_GROWTH) if self.adaptive else 0
+        searches = 1 + math.log(max(stops[-1], _SEARCHED)) / math.log(_SEARCHED)
+        trials = searches * (len(self.students) + 2) * _TRIAL
+        learning = 2 * rounds * _MEMBER + trials + _COPY * (len(stops) - 1) + _LAST
+        return self.effort * learning * (1 + spec.features / 50)
 
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """At each stop a fresh copy from everything asked up to there."""
@@ -76,9 +91,13 @@ class _Campaign:
         self.answers: list[Answer] = []
         self.blind = torch.empty(0, dtype=torch.bool)
         self.exhausted = False
+        self.members: list[TreeEnsemble] = []
         self.trials: list[Trial] = []
-        pool = _pool(attack, oracle.spec)
-        self.pool = None if pool is None else pool[torch.randperm(len(pool), generator=self.draws)]
+        self.best: list[_Way] = []
+        self.searched = 0
+        """How many answers there were when all students were last compared."""
+        self.cells = self._mixed(every_row(oracle.spec, min(job.stops[-1], _MOST_CELLS)))
+        self.pool = self._mixed(_pool(attack, oracle.spec))
 
     def play(self) -> tuple[nn.Module, Findings]:
         copy: nn.Module | None = None
@@ -86,7 +105,7 @@ class _Campaign:
             self._ask_up_to(stop)
             copy = self._copy(stop)
             self.job.observe(copy, len(self.x))
-            if self.exhausted:
+            if self.exhausted or self._whole:
                 break
         assert copy is not None
         self.job.show_queries(self.x[torch.randperm(len(self.x), generator=self.draws)])
@@ -98,14 +117,34 @@ class _Campaign:
     def answer(self) -> Answer:
         return Answer.join(self.answers)
 
+    @property
+    def _whole(self) -> bool:
+        """Whether every row there is has been asked."""
+        return self.cells is not None and len(self.x) >= len(self.cells)
+
+    def _mixed(self, rows: Tensor | None) -> Tensor | None:
+        return None if rows is None else rows[torch.randperm(len(rows), generator=self.draws)]
+
     def _ask_up_to(self, stop: int) -> None:
-        if not len(self.x):
-            share = self.attack.blind if self.attack.adaptive else 1.0
-            self._ask(self._draw(max(min(stop, 50), math.ceil(share * stop))), blind=True)
-        while len(self.x) < stop and not self.exhausted:
-            goal = min(stop, math.ceil(len(self.x) * _GROWTH))
-            rows = self._chosen(goal - len(self.x)) if self.attack.adaptive else self._draw(goal - len(self.x))
-            self._ask(rows, blind=not self.attack.adaptive)
+        while len(self.x) < stop and not self.exhausted and not self._whole:
+            known = len(self.x)
+            if self.cells is not None:
+                self._ask(self.cells[known:stop], blind=True)
+            elif known < _FIRST or not self.attack.adaptive:
+                self._ask(self._draw(min(stop, max(_FIRST, 2 * known)) - known), blind=True)
+            else:
+                self._ask_some(min(stop, math.ceil(known * _GROWTH)) - known)
+
+    def _ask_some(self, n: int) -> None:
+        """A round: some blind questions, and those that are hardest for the students of what was answered before."""
+        self.members = [self._member(number) for number in range(2)]
+        blind = math.ceil(self.attack.blind * n)
+        self._ask(self._draw(blind), blind=True)
+        if n > blind and not self.exhausted:
+            own, many = None, (n - blind) * self.attack.choice
+            if self.pool is not None:  # those looked at go to the back, so that few are asked twice
+                own, self.pool = self.pool[:many], torch.cat([self.pool[many:], self.pool[:many]])
+            self._ask(hardest(n - blind, many, self.spec, self.draws, self.members, own), blind=False)
 
     def _ask(self, rows: Tensor, *, blind: bool) -> None:
         try:
@@ -120,80 +159,96 @@ class _Campaign:
         self.blind = torch.cat([self.blind, torch.full((len(answer),), blind)])
 
     def _draw(self, n: int) -> Tensor:
-        """Rows of the attacker's own while there are any, half of them at most; else as rows look."""
+        """Rows of the attacker's own while there are any; else as rows look, some of them between thresholds."""
         own = torch.empty(0, self.spec.features)
         if self.pool is not None:
-            own, self.pool = self.pool[: math.ceil(n / 2)], self.pool[math.ceil(n / 2) :]
-        uniform = round((n - len(own)) * _UNIFORM)
-        parts = [own, self.spec.sample(uniform, self.draws).float()] if uniform else [own]
-        if n - len(own) - uniform:
-            parts.append(amounts(n - len(own) - uniform, self.spec, self.draws))
+            share = n if self.attack.adaptive else math.ceil(n / 2)
+            own, self.pool = self.pool[:share], self.pool[share:]
+        left = n - len(own)
+        uniform, beside = round(left * _UNIFORM), left // 2 if self.members else 0
+        parts = [own]
+        if uniform:
+            parts.append(as_rows(self.spec.sample(uniform, self.draws), self.spec))
+        if beside:
+            parts.append(beside_thresholds(beside, self.spec, self.draws, self.members))
+        if left - uniform - beside:
+            parts.append(amounts(left - uniform - beside, self.spec, self.draws))
         return torch.cat(parts)[torch.randperm(n, generator=self.draws)]
-
-    def _chosen(self, n: int) -> Tensor:
-        """The rows on which the committee differs most for how near a boundary they are, not without luck."""
-        members = [self._member(number) for number in range(2)]
-        many = n * self.attack.choice
-        rows = [beside_thresholds(many * 3 // 4, self.spec, self.draws, members), self._draw(many - many * 3 // 4)]
-        candidates = torch.cat(rows)
-        outputs = torch.stack([_centred(predict(member, candidates)) for member in members])
-        top = outputs.mean(0).topk(2, dim=1).values
-        worth = outputs.std(0).mean(1) / (top[:, 0] - top[:, 1] + _NEAR)
-        luck = torch.empty(len(worth), dtype=worth.dtype).exponential_(generator=self.draws)
-        return candidates[(worth * luck).argsort(descending=True, stable=True)[:n]]
 
     def _member(self, number: int) -> TreeEnsemble:
         """A boosted student of four fifths of the answers."""
         order = torch.randperm(len(self.x), generator=self.draws)
         some = order[: math.ceil(0.8 * len(order))]
-        reading = readings(self.oracle.view, self.spec.classes)[0]
-        made = self._fit("boosted", reading, some, f"member-{len(self.x)}-{number}", _MEMBER)
+        made = self._fit(("boosted", self._readings[0]), some, f"member-{len(self.x)}-{number}", _MEMBER)
         assert isinstance(made, TreeEnsemble)
         return made
 
     def _copy(self, stop: int) -> nn.Module:
         """The student that agrees best with blind answers it did not learn, from all answers."""
+        everything, last = torch.arange(len(self.x)), stop == self.job.stops[-1] or self.exhausted
+        if self._whole:
+            self.trials = [Trial(name=f"{_CELLS}, {self._readings[0]}", held_out=1.0, chosen=True)]
+            return self._fit((_CELLS, self._readings[0]), everything, f"copy-{stop}", _LAST)
+        if last or not self.searched or len(self.x) >= _SEARCHED * self.searched:
+            self._search(stop)
+        seconds = (_LAST if last else _COPY) / len(self.best)
+        made = [self._fit(way, everything, f"copy-{stop}-{i}", seconds) for i, way in enumerate(self.best)]
+        return made[0] if len(made) == 1 else Mean(made)
+
+    def _search(self, stop: int) -> None:
+        """Compares all students, and the mean of the two best, on answers held out; with too few answers, none."""
+        if len(self.x) < _FEWEST:
+            self.best = self._ways[:1]
+            self.trials = [Trial(name=_named(self.best), held_out=0.0, chosen=True)]
+            return
         rows = self.blind.nonzero()[:, 0]
         rows = rows[torch.randperm(len(rows), generator=stream(self.job.seed, "held out", stop))]
         held = rows[: max(1, round(self.attack.held_out * len(rows)))]
         learned = torch.ones(len(self.x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
-        if len(learned) < _FEWEST:  # too few to hold any back
-            learned = torch.arange(len(self.x))
-        best, highest, trials = ("boosted", readings(self.oracle.view, self.spec.classes)[0]), -1.0, []
-        for student, reading in self._candidates():
-            agreed = self._agreement(student, reading, learned, held, stop)
-            trials.append((student, reading, agreed))
-            if agreed > highest:
-                best, highest = (student, reading), agreed
-        self.trials = [Trial(name=f"{s}, {r}", held_out=a, chosen=(s, r) == best) for s, r, a in trials]
-        return self._fit(*best, torch.arange(len(self.x)), f"copy-{stop}", _COPY)
+        found = [(way, self._tried(way, learned, stop)) for way in self._ways]
+        scores = [(self._agreement([model], held), [way]) for way, model in found if model is not None]
+        if not scores:
+            raise Inconclusive("every student of the table diverged")
+        scores.sort(key=lambda each: -each[0])
+        first = scores[0][1][0]
+        second = next((ways[0] for _, ways in scores if ways[0][0] != first[0]), None)
+        if second is not None:
+            models = [model for way, model in found if way in (first, second) and model is not None]
+            scores.append((self._agreement(models, held), [first, second]))
+        self.best = max(scores, key=lambda each: each[0])[1]
+        self.searched = len(self.x)
+        self.trials = [Trial(name=_named(ways), held_out=a, chosen=ways == self.best) for a, ways in scores]
 
-    def _candidates(self) -> list[tuple[str, Reading]]:
-        ways = readings(self.oracle.view, self.spec.classes)
-        names = [name for name in self.attack.students if STUDENTS[name].suits(self.spec)]
-        return [(name, way) for name in names for way in (ways if name == "boosted" else ways[:1])]
-
-    def _agreement(self, student: str, reading: Reading, learned: Tensor, held: Tensor, stop: int) -> float:
+    def _tried(self, way: _Way, learned: Tensor, stop: int) -> nn.Module | None:
         try:
-            model = self._fit(student, reading, learned, f"trial-{stop}-{student}-{reading}", _TRIAL)
+            return self._fit(way, learned, f"trial-{stop}-{way[0]}-{way[1]}", _TRIAL)
         except Inconclusive:  # it diverged
-            return 0.0
+            return None
+
+    def _agreement(self, models: list[nn.Module], held: Tensor) -> float:
+        model = models[0] if len(models) == 1 else Mean(models)
         same = to_labels(predict(model, self.x[held])) == self.answer.labels[held]
         return float(same.double().mean())
 
-    def _fit(self, student: str, reading: Reading, rows: Tensor, name: str, seconds: float) -> nn.Module:
-        answer = self.answer
+    @property
+    def _readings(self) -> tuple[Reading, ...]:
+        return readings(self.oracle.view, self.spec.classes)
+
+    @property
+    def _ways(self) -> list[_Way]:
+        names = [name for name in self.attack.students if STUDENTS[name].suits(self.spec)]
+        return [(name, way) for name in names for way in (self._readings if name == "boosted" else self._readings[:1])]
+
+    def _fit(self, way: _Way, rows: Tensor, name: str, seconds: float) -> nn.Module:
+        answer, (student, reading) = self.answer, way
         some = replace(answer, columns={key: column[rows] for key, column in answer.columns.items()})
         seed = derive(self.job.seed, "tabular", name)
         x, seconds = self.x[rows], seconds * self.attack.effort
         return STUDENTS[student].fit(Lesson(x, some, reading, "none", self.spec, self.job, seed, name, seconds))
 
 
-def _centred(outputs: Tensor) -> Tensor:
-    """Scores of all classes, less their mean; one score stands for two classes."""
-    if outputs.shape[1] == 1:
-        outputs = torch.cat([torch.zeros_like(outputs), outputs], 1)
-    return outputs.clamp(-20, 20) - outputs.clamp(-20, 20).mean(1, keepdim=True)
+def _named(ways: list[_Way]) -> str:
+    return " + ".join(f"{student}, {reading}" for student, reading in ways)
 
 
 def _pool(attack: Tabular, spec: VictimSpec) -> Tensor | None:

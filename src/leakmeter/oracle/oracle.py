@@ -69,6 +69,8 @@ class Oracle:
         """The id of the last piece asked: what a checkpoint must remember."""
         self._responder, self._truth, self._seed, self._log = victim, truth or victim, seed, log
         self._native = View(self._truth.spec.outputs)
+        self.remote = self._truth.remote
+        """Whether asking costs the owner more than time."""
         self._replay = Replay(self.ledger, log, remote=victim.remote) if log is not None else None
         self.lost = self.ledger.spent() - self._replay.waiting(ATTACK) if self._replay is not None else 0
         """Rows that earlier processes asked and never heard the answers to: counted, and not to be had."""

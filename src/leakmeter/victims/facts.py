@@ -199,6 +199,8 @@ class Facts:
         try:
             with torch.no_grad():
                 answer = victim.compute(points, Question(torch.Generator()))
+        except UsageError:
+            raise
         except (Exception, SystemExit, GeneratorExit) as error:
             raise UsageError(
                 f"the victim raised {type(error).__name__} on a probe of shape {tuple(points.shape)}: "

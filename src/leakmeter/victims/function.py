@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from leakmeter.errors import UsageError
 from leakmeter.victims.kind import Request, VictimKind
 from leakmeter.victims.spec import VictimSpec, from_array
 from leakmeter.victims.victim import Question, Victim
@@ -44,7 +45,31 @@ class FunctionKind(VictimKind):
 
     def open(self, source: Any, request: Request) -> Victim:
         """The function, probed."""
-        return request.facts.about(source).probed(lambda spec: FunctionVictim(source, _named(source, spec)))
+        names = request.facts.class_names
+        return request.facts.about(source).probed(
+            lambda spec: FunctionVictim(_numbered(source, names), _named(source, spec))
+        )
+
+
+def _numbered(function: Callable[[np.ndarray], Any], names: tuple[str, ...] | None) -> Callable[[np.ndarray], Any]:
+    """The function with words for classes as their numbers, in the order of `names`."""
+    places = {name: number for number, name in enumerate(names or ())}
+
+    def call(x: np.ndarray) -> np.ndarray:
+        outputs = np.asarray(function(x))
+        if outputs.dtype.kind not in "OU" or not all(isinstance(word, str) for word in outputs.flat):
+            return outputs
+        odd = next((word for word in outputs.flat if word not in places), None)
+        if odd is not None:
+            known = f"one of the classes {', '.join(places)}" if places else "numbers"
+            raise UsageError(
+                f"expected {known} as answers, got the word '{odd}'; "
+                "pass the names, such as classes=['no', 'yes'], on the command line --classes no,yes"
+            )
+        return np.array([places[word] for word in outputs.flat]).reshape(outputs.shape)
+
+    vars(call).update(notes=getattr(function, "notes", ()))
+    return call
 
 
 def _named(function: object, spec: VictimSpec) -> VictimSpec:

@@ -62,7 +62,7 @@ def test_a_tree_is_copied_to_the_last_threshold(seed: int) -> None:
 
 def test_thresholds_are_named_in_the_owners_columns() -> None:
     target = victim(DecisionTreeClassifier(max_depth=1, random_state=0))
-    found = lm.extract("exact-tree", lm.Oracle(target, budget=500), seed=0)
+    found = lm.extract("exact-tree", lm.Oracle(target, budget=500), seed=0, proof=200)
     [(name, [threshold])] = found.notes["exact-tree"]["thresholds"].items()
     assert found.findings.units == 2
     assert threshold.startswith(f"{name} > ")
@@ -76,10 +76,34 @@ def test_labels_alone_give_the_same_labels() -> None:
     assert float(same.double().mean()) > 0.995
 
 
+def test_codes_of_a_category_may_be_parted_as_any_set() -> None:
+    columns = Columns([Column(name="c", kind="categorical", levels=(0, 1, 2, 3, 4)), Column(name="a", low=0, high=1)])
+
+    def odd(x: np.ndarray) -> np.ndarray:
+        return 0.25 + 0.5 * np.isin(x[:, 0], [1, 3]) * (x[:, 1] > 0.3)
+
+    target = lm.load_victim(odd, columns=columns)
+    found = lm.extract("exact-tree", lm.Oracle(target, budget=3000), seed=0)
+    assert found.findings.exact
+    rows = target.spec.sample(5000, torch.Generator().manual_seed(1))
+    assert torch.equal(found.substitute(rows).argmax(1), lm.Oracle(target).query(rows).labels)
+
+
+def test_a_copy_is_not_called_complete_without_the_proof_or_with_values_missing() -> None:
+    target = victim(DecisionTreeClassifier(max_depth=3, random_state=0))
+    found = lm.extract("exact-tree", lm.Oracle(target, budget=900), seed=0)
+    assert not found.findings.complete
+    assert "2,000 to call a copy complete" in str(found.findings.missing)
+    assert wrong(found.substitute, target) == 0  # and yet it is the tree, not a student
+    target.spec = replace(target.spec, columns=Columns([c.model_copy(update={"missing": True}) for c in COLUMNS]))
+    found = lm.extract("exact-tree", lm.Oracle(target, budget=3000), seed=0)
+    assert "missing values" in str(found.findings.missing)
+
+
 def test_path_finding_copies_a_small_tree_for_more_queries() -> None:
     target = victim(DecisionTreeClassifier(max_depth=3, random_state=0))
     ours, papers = (lm.Oracle(target, budget=5000) for _ in range(2))
-    lm.extract("exact-tree", ours, seed=0, patience=0)
+    lm.extract("exact-tree", ours, seed=0, patience=0, proof=0)
     found = lm.extract("exact-tree", papers, seed=0, method="paper")
     assert wrong(found.substitute, target) < 0.05
     assert ours.ledger.spent() < papers.ledger.spent()

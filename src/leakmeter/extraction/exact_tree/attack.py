@@ -38,8 +38,10 @@ class ExactTree(Attack):
     """`parts`: ours; `paper`: path finding (Tramèr et al. 2016), which takes leaves to have different answers."""
     checks: int = Field(default=3, ge=0)
     """parts: further looks at a part whose opposite corners agree and are sure of a class, as many leaves may be."""
-    patience: int = Field(default=150, ge=0)
-    """parts: fresh points in a row that must hold no surprise."""
+    patience: int = Field(default=200, ge=0)
+    """parts: fresh points in a row that must hold no surprise, before the search ends."""
+    proof: int = Field(default=2000, ge=0)
+    """parts: fresh points in a row without a surprise from which the copy is called complete, if the budget allows."""
 
     def check(self, spec: VictimSpec, view: View) -> None:
         """Refuses pictures, open boxes and views that show no answer twice alike."""
@@ -58,8 +60,10 @@ class ExactTree(Attack):
         draws = random.Random(derive(job.seed, "exact-tree"))
         with job.progress.task("parting the box", None):
             copy, notes = (self._parts if self.method == "parts" else self._paper)(axes, asker, draws, oracle.view.kind)
-        if not notes["complete"] and STUDENTS["boosted"].suits(oracle.spec):
+        if not notes.pop("settled") and STUDENTS["boosted"].suits(oracle.spec):
             copy = _learned(axes, asker, job)
+        if notes["complete"] and any(column.missing for column in axes.columns):
+            notes |= {"complete": False, "missing": "rows with missing values were not asked"}
         job.show_queries(axes.rows(list(asker.known), torch.float32))
         findings = Findings(
             class_entropy=class_entropy(class_counts(asker.labels, oracle.spec.classes)),
@@ -73,19 +77,22 @@ class ExactTree(Attack):
 
     def _parts(self, axes: Axes, asker: Asker, draws: random.Random, kind: str) -> tuple[nn.Module, dict[str, Any]]:
         search = Parting(axes, asker, draws, self.checks * (2 if kind == "labels" else 1))
-        search.grow(self.patience)
+        search.grow(self.patience, self.proof)
         _require_answers(asker)
         leaves = list(search.root.leaves())
         settled = all(leaf.answer is not None for leaf in leaves)
-        complete = settled and (search.exhaustive or search.quiet >= self.patience)
+        settled &= search.exhaustive or search.quiet >= min(self.patience, self.proof)
+        complete = settled and (search.exhaustive or search.quiet >= self.proof)
         notes = {
+            "settled": settled,
             "complete": complete,
-            "missing": None if complete else _missing(asker, leaves, search.quiet),
+            "missing": None if complete else _missing(asker, leaves, search, self.proof),
             "units": len(leaves),
             "answers": len(asker.values),
             "every_point_asked": search.exhaustive,
             "quiet_points": search.quiet,
             "queries_before_checks": search.before_checks,
+            "queries_before_proof": search.before_proof,
             "thresholds": _named(axes, search.thresholds.found),
         }
         return write_parts(search.root, axes, asker, kind), notes
@@ -96,7 +103,7 @@ class ExactTree(Attack):
         _require_answers(asker)
         complete = not asker.exhausted
         missing = None if complete else f"the budget ended with {len(leaves)} leaves found"
-        notes = {"complete": complete, "missing": missing, "units": len(leaves), "answers": len(asker.values)}
+        notes = {"settled": complete, "complete": complete, "missing": missing, "units": len(leaves)}
         return write_boxes(leaves, axes, asker, kind), notes
 
 
@@ -123,11 +130,17 @@ def _require_answers(asker: Asker) -> None:
         raise BudgetExhausted(1, 0)
 
 
-def _missing(asker: Asker, leaves: list[Any], quiet: int) -> str:
-    if asker.exhausted:
-        waiting = sum(leaf.answer is None for leaf in leaves)
+def _missing(asker: Asker, leaves: list[Any], search: Parting, proof: int) -> str:
+    if search.hopeless:
+        return (
+            f"{len(asker.values):,} of {len(asker.known):,} answers are different: the model adds up too many trees to "
+            "be taken apart"
+        )
+    waiting = sum(leaf.answer is None for leaf in leaves)
+    if asker.exhausted and waiting:
         return f"the budget ended with {len(leaves):,} parts found, {waiting:,} of them not settled"
-    return f"only {quiet} points in a row held no surprise"
+    ended = "the budget ended when " if asker.exhausted else ""
+    return f"{ended}only {search.quiet:,} points in a row held no surprise; it takes {proof:,} to call a copy complete"
 
 
 def _named(axes: Axes, found: dict[int, list[tuple[float, float]]]) -> dict[str, list[str]]:

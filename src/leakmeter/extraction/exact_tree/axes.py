@@ -15,6 +15,7 @@ from torch import Tensor
 from leakmeter.data.columns import Column, Columns
 
 Point = tuple[float, ...]
+_AMOUNT = 1000  # width of a range that is taken for one of amounts
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Axis:
     """Ordered: whether only whole numbers are allowed; else every float32 is."""
     levels: tuple[float, ...] = ()
     """Unordered: what a row holds for each level (for a one-hot group: nothing to read)."""
+    amount: bool = False
+    """Ordered: whether small values are likely to be as many as large ones."""
 
     @property
     def ordered(self) -> bool:
@@ -42,6 +45,11 @@ class Axis:
         if self.levels:
             return len(self.levels)
         return int(self.high - self.low) + 1 if self.whole else None
+
+    @property
+    def points(self) -> list[float]:
+        """All of them, where they can be counted."""
+        return [float(value) for value in range(int(self.low), int(self.high) + 1)]
 
     def between(self, below: float, above: float) -> float | None:
         """A value between the two, a short one if there is any near the middle; None: they are neighbours."""
@@ -105,24 +113,26 @@ class Axes(Sequence[Axis]):
 
 
 def _axis(place: int, column: Column) -> Axis:
-    values = column.values
-    low, high = column.ends
-    if column.kind == "categorical" and values is not None and (column.words or values != _run(values)):
+    if column.kind == "categorical":  # codes too: a library may part any set of them from the others
+        values = column.values or []
         return Axis(column.name, (place,), 0, len(values) - 1, True, tuple(values))
-    whole = column.kind in ("integer", "categorical")  # codes 0, 1, 2, ...: most libraries split them as numbers
     if column.kind == "onehot":  # alone in its group: always 1
         return Axis(column.name, (place,), 0, 0, True, (1.0,))
-    return Axis(column.name, (place,), _inside(low, high), _inside(high, low), whole)
+    low, high = column.ends
+    ends, whole = (_inside(low, high), _inside(high, low)), column.kind == "integer"
+    return Axis(column.name, (place,), *ends, whole, amount=is_amount(column))
 
 
-def _run(values: Sequence[float]) -> list[float]:
-    return [values[0] + step for step in range(len(values))]
+def is_amount(column: Column) -> bool:
+    """Whether a column holds amounts, which are small as often as large: a wide range from 0 or above."""
+    low, high = column.ends
+    return column.kind in ("numeric", "integer") and low >= 0 and high - low >= _AMOUNT
 
 
 def _inside(end: float, other: float) -> float:
     """The float32 at an end of the range, on the inner side."""
     near = np.float32(end)
-    outside = near < end if end < other else near > end
+    outside = float(near) < end if end < other else float(near) > end  # as float32 they would always be equal
     return float(np.nextafter(near, np.float32(other)) if outside else near)
 
 

@@ -7,7 +7,9 @@ trees) that is no proof: parts are looked at more often, and at the end fresh po
 
 from __future__ import annotations
 
+import math
 import random
+from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 
@@ -20,6 +22,7 @@ from leakmeter.extraction.exact_tree.bisection import Split, Thresholds, find_sp
 from leakmeter.extraction.exact_tree.parts import Part, children_of, side_of, whole
 
 _LOOKS = 3  # tries to find a point whose answer tells its leaf
+_MANY = 1500  # answers after which it shows whether they repeat
 _NEAREST = 150  # points of a part that are compared in pairs
 
 
@@ -30,32 +33,48 @@ class Parting:
         self.axes, self.asker, self.draws, self.checks = axes, asker, draws, checks
         self.thresholds = Thresholds()
         self.root = whole(axes)
+        self.settled: Counter[int] = Counter()
+        """Of each answer, how many parts were taken to have no other."""
         self.quiet = 0
         """Fresh points in a row that held no surprise."""
         self.before_checks = 0
         """Points asked when the first round of fresh points began."""
+        self.before_proof = 0
+        """Points asked when the first fresh points after the last change had held no surprise."""
 
-    def grow(self, patience: int) -> None:
-        """Parts the box, until `patience` fresh points hold no surprise, every point was asked, or the budget ends."""
+    def grow(self, patience: int, proof: int) -> None:
+        """Parts the box, until `proof` fresh points hold no surprise, every point was asked, or the budget ends.
+
+        With the last change behind it the copy is what it will be; how many were asked when `patience` points had held
+        no surprise since is kept in `before_proof`.
+        """
         self._settle([self.root])
-        self.before_checks = len(self.asker.known)
-        while self.quiet < patience and not self.asker.exhausted:
+        self.before_checks = self.before_proof = len(self.asker.known)
+        while self.quiet < max(patience, proof) and not self.asker.exhausted and not self.hopeless:
             while surprised := self._surprises(list(self.asker.known)):
                 self._settle(surprised)
-            if not (points := self._fresh(patience)):
+            if not (points := self._fresh(max(1, patience))):
                 return
             surprised = self._surprises(points)
             self.quiet = 0 if surprised else self.quiet + len(points)
             self._settle(surprised)
+            if self.quiet <= len(points):  # what comes after this batch is proof, unless it changes something
+                self.before_proof = len(self.asker.known)
 
     @property
     def exhaustive(self) -> bool:
         """Whether every point there is has been asked."""
         return self.axes.cells is not None and len(self.asker.known) >= self.axes.cells
 
+    @property
+    def hopeless(self) -> bool:
+        """Whether most answers are new even after many: a sum of many trees, whose parts no budget settles."""
+        asked = len(self.asker.known)
+        return asked >= _MANY and len(self.asker.values) > asked / 2 and (self.axes.cells or asked**2) > 4 * asked
+
     def _settle(self, parts: Sequence[Part]) -> None:
         """Parts each of them until opposite corners agree everywhere."""
-        while parts and not self.asker.exhausted:
+        while parts and not self.asker.exhausted and not self.hopeless:
             self.asker.run([self._settle_one(part) for part in parts])
             parts = [child for part in parts for child in part.parts]
 
@@ -122,6 +141,11 @@ class Parting:
         value = self.asker.values[answer]
         return bool(value.max() >= 1) and bool(value.min() == 0)
 
+    def _repeats(self, part: Part) -> bool:
+        """Whether the answer of a part is likely to be that of several leaves: it is sure, or another part has it."""
+        answer = self.asker.known[part.points[0]]
+        return self._sure(answer) or self.settled[answer] > 0
+
     def _matters(self, part: Part, split: Split, sides: tuple[float, float], end: Point) -> Search:
         """Whether the answer changes across the split at the far corner, or nearby where that does not tell."""
         place = end
@@ -143,7 +167,7 @@ class Parting:
         corners = self._corners(part)
         yield corners
         part.points += corners
-        for look in range(self.checks if self._sure(self.asker.known[part.points[0]]) else 0):
+        for look in range(self.checks if self._repeats(part) else 0):
             if (pair := self._differing(part)) is not None:
                 return pair
             more = self._draw(part, corner=look % 2 == 0)
@@ -152,6 +176,7 @@ class Parting:
         pair = self._differing(part)
         if pair is None:
             part.answer = self.asker.known[part.points[0]]
+            self.settled[part.answer] += 1
         return pair
 
     def _differing(self, part: Part) -> tuple[Point, Point] | None:
@@ -191,17 +216,18 @@ class Parting:
             return float(self.draws.choice(sorted(part.levels[number])))
         if corner:
             return self.draws.choice((low, high))
-        if axis.whole:
-            return float(self.draws.randint(int(low), int(high)))
-        return min(max(float(np.float32(self.draws.uniform(low, high))), low), high)
+        value = self.draws.uniform(low, high)
+        if axis.amount and self.draws.random() < 0.5:
+            value = low + math.expm1(self.draws.random() * math.log1p(high - low))
+        elif axis.whole:
+            value = self.draws.randint(int(low), int(high))
+        return min(max(float(round(value)) if axis.whole else float(np.float32(value)), low), high)
 
     def _fresh(self, n: int) -> list[Point]:
         """Points never asked: half from the whole box, half from parts taken by turns; all of them if they are few."""
         cells, known = self.axes.cells, self.asker.known
         if cells is not None and cells - len(known) <= 4 * n:
-            ranges = [range(int(axis.low), int(axis.high) + 1) for axis in self.axes]
-            everything = (tuple(map(float, cell)) for cell in product(*ranges))
-            return [point for point in everything if point not in known]
+            return [point for point in product(*(axis.points for axis in self.axes)) if point not in known]
         leaves = list(self.root.leaves())
         drawn = [self._draw(self.root if k % 2 else self.draws.choice(leaves), corner=False) for k in range(n)]
         return [point for point in dict.fromkeys(drawn) if point not in known]

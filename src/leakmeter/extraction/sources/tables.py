@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from leakmeter.data.columns import Column, Columns
+from leakmeter.extraction.exact_tree.axes import Axes, is_amount
 from leakmeter.models.trees.ensemble import TreeEnsemble
 from leakmeter.victims.spec import VictimSpec
 
-_AMOUNT = 1000  # width of a range, from 0 or above, that is taken for an amount
 _FEW = 16  # values of a column that are all asked anyway
 _THRESHOLDS = 64  # of a column: those used most often
 _KEPT = 0.3  # of the values in a row that do not care for thresholds
+_MISSING = 0.1  # of the values where one may be missing
 
 
 def table_of(spec: VictimSpec) -> Columns | None:
@@ -32,9 +34,30 @@ def amounts(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
     columns, x = table_of(spec), spec.sample(n, generator).double()
     assert columns is not None
     for place, column in enumerate(columns):
-        if _is_amount(column):
+        if is_amount(column):
             x[:, place] = _amount(x[:, place], column, generator)
-    return spec.clamp(x).float()
+        if column.missing:
+            x[torch.rand(n, generator=generator) < _MISSING, place] = torch.nan
+    return as_rows(x, spec)
+
+
+def as_rows(x: Tensor, spec: VictimSpec) -> Tensor:
+    """What the columns admit, as float32: an end of a range that float32 does not hold is not rounded over."""
+    exact = spec.clamp(x.double())
+    rows = exact.float()
+    if spec.low is not None and spec.high is not None:
+        inward = torch.tensor([torch.inf, -torch.inf], dtype=rows.dtype)
+        rows = torch.where(rows.double() < spec.low.double(), rows.nextafter(inward[0]), rows)
+        rows = torch.where(rows.double() > spec.high.double(), rows.nextafter(inward[1]), rows)
+    return rows
+
+
+def every_row(spec: VictimSpec, most: int) -> Tensor | None:
+    """All rows there are, in the order of their values; None: more than `most`."""
+    axes = Axes(spec.columns) if spec.columns is not None else None
+    if axes is None or axes.cells is None or axes.cells > most:
+        return None
+    return axes.rows(list(product(*(axis.points for axis in axes))), torch.float32)
 
 
 def beside_thresholds(n: int, spec: VictimSpec, generator: torch.Generator, students: Sequence[TreeEnsemble]) -> Tensor:
@@ -52,12 +75,7 @@ def beside_thresholds(n: int, spec: VictimSpec, generator: torch.Generator, stud
         inside = torch.lerp(edges[stretch], edges[stretch + 1], torch.rand(n, generator=generator, dtype=torch.float64))
         kept = torch.rand(n, generator=generator) < _KEPT
         x[:, place] = torch.where(kept, x[:, place], inside)
-    return spec.clamp(x).float()
-
-
-def _is_amount(column: Column) -> bool:
-    low, high = column.ends
-    return column.kind in ("numeric", "integer") and low >= 0 and high - low >= _AMOUNT
+    return as_rows(x, spec)
 
 
 def _amount(uniform: Tensor, column: Column, generator: torch.Generator) -> Tensor:

@@ -61,6 +61,7 @@ STUDENTS: Registry[Student] = Registry(
         "linear": "leakmeter.extraction.students.linear:LINEAR",
         "boosted": "leakmeter.extraction.students.trees:BOOSTED",
         "bagged": "leakmeter.extraction.students.trees:BAGGED",
+        "cells": "leakmeter.extraction.students.cells:CELLS",
         "dense": f"{_NETWORKS}:DENSE",
         "lenet": f"{_NETWORKS}:LENET",
         "convolutional": f"{_NETWORKS}:CONVOLUTIONAL",

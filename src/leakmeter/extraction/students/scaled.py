@@ -20,8 +20,9 @@ class Scaled(nn.Module):
         self.register_buffer("reach", reach.clone())
 
     def forward(self, x: Tensor) -> Tensor:
-        """The scaled inputs, in the type of the buffers."""
-        return (x.to(self.middle) - self.middle) / self.reach
+        """The scaled inputs, in the type of the buffers; a missing value counts as the middle."""
+        scaled = (x.to(self.middle) - self.middle) / self.reach
+        return torch.where(scaled.isnan(), torch.zeros_like(scaled), scaled)
 
 
 def scaled(spec: VictimSpec, x: Tensor) -> Scaled:

@@ -23,12 +23,15 @@ from leakmeter.models.trees.from_sklearn import from_sklearn
 from leakmeter.victims.spec import VictimSpec
 
 _MOST_FEATURES = 300
-_ROUND, _VALUE = 2e-3, 6e-8  # seconds a round of boosting costs, and those for every number it looks at
-_FEWEST, _MOST = 60, 800
+_ROUND, _VALUE = 2e-3, 1e-8  # seconds a round of boosting costs, and those for every number it looks at
+_FEWEST, _MOST = 60, 1500
+_LEARNED = 60.0  # rounds times learning rate that are enough for scores without noise
 _BAGGED = 50
 
 
-class _Trees(Student):
+class Trees(Student):
+    """Students whose copy is a `TreeEnsemble`."""
+
     differentiable = False
 
     def suits(self, spec: VictimSpec) -> bool:
@@ -36,7 +39,7 @@ class _Trees(Student):
         return len(spec.input_shape) == 1 and spec.features <= _MOST_FEATURES and spec.classes > 1
 
 
-class Boosted(_Trees):
+class Boosted(Trees):
     """Histogram gradient boosting."""
 
     def fit(self, lesson: Lesson) -> nn.Module:
@@ -47,19 +50,22 @@ class Boosted(_Trees):
         rounds = int(min(max(lesson.seconds / per_round / _outputs(lesson), _FEWEST), _MOST))
         options: dict[str, Any] = {
             "max_iter": rounds,
-            "learning_rate": 0.1 if rounds < 400 else 0.06,
-            "min_samples_leaf": 5 if len(lesson.x) > 500 else 2,
-            "l2_regularization": 1.0,
             "max_features": 0.5,
             "early_stopping": False,
             "random_state": lesson.seed % 2**32,
         }
-        return _fitted(
+        if lesson.reading == "labels":  # which say little each: trees that follow every one of them learn nothing
+            options |= {"learning_rate": 0.1 if rounds < 400 else 0.06, "l2_regularization": 1.0}
+            options |= {"min_samples_leaf": 5 if len(lesson.x) > 500 else 2}
+        else:
+            options |= {"learning_rate": min(max(_LEARNED / rounds, 0.05), 0.3), "min_samples_leaf": 2}
+            options |= {"max_depth": 6, "max_leaf_nodes": 62}
+        return fitted(
             lesson, lambda: HistGradientBoostingRegressor(**options), lambda: HistGradientBoostingClassifier(**options)
         )
 
 
-class Bagged(_Trees):
+class Bagged(Trees):
     """Extremely randomised trees."""
 
     def fit(self, lesson: Lesson) -> nn.Module:
@@ -68,14 +74,15 @@ class Bagged(_Trees):
 
         seed, least = lesson.seed % 2**32, 1 if len(lesson.x) < 2000 else 2
         options: dict[str, Any] = {"random_state": seed, "min_samples_leaf": least, "max_features": None}
-        return _fitted(
+        return fitted(
             lesson,
             lambda: ExtraTreesRegressor(_BAGGED, **options | {"max_features": 1.0}),
             lambda: ExtraTreesClassifier(_BAGGED, **options),
         )
 
 
-def _fitted(lesson: Lesson, regressor: Callable[[], Any], classifier: Callable[[], Any]) -> TreeEnsemble:
+def fitted(lesson: Lesson, regressor: Callable[[], Any], classifier: Callable[[], Any]) -> TreeEnsemble:
+    """The ensemble scikit-learn grows: of scores by the regressor, of labels by the classifier."""
     x = lesson.x.flatten(1).double().numpy()
     if lesson.reading == "labels":
         return _of_labels(x, lesson, classifier)
