@@ -121,8 +121,8 @@ def deep(shape: str, view: str, most: int, seeds: int) -> Rows:
         found = row["certificate"]
         print(
             f"deep {shape} {view} seed {seed}: {row['queries']} queries, {row['queries'] / units:.1f} a unit, "
-            f"layers {found['layers']}, relative error {found['relative_error']:.1e}, {_outcome(row)}, "
-            f"{row['seconds']:.0f} s",
+            f"layers {row.get('layers', [found['units']])}, relative error {found['relative_error']:.1e}, "
+            f"{_outcome(row)}, {row['seconds']:.0f} s",
             flush=True,
         )
     return rows
