@@ -191,3 +191,14 @@ def test_a_cell_that_measured_nothing_is_held_against_nothing() -> None:
 def test_controls_are_not_held_against_an_audit() -> None:
     bad = cell(score(0.22), control=True, spending=Spending(queries=1), findings=Findings(class_entropy=0.0))
     assert all(check.ok for check in soundness([bad, cell()]))
+
+
+@pytest.mark.parametrize(("others", "fine"), [([100], True), ([99], False), ([], False)])
+def test_who_gives_up_and_says_why_leaves_the_budget_to_those_who_go_on(others: list[int], fine: bool) -> None:
+    gave_up = cell(
+        attack="exact-tree",
+        spending=Spending(queries=40),
+        findings=Findings(class_entropy=1.0, missing="the model is a sum of many trees"),
+    )
+    checks = soundness([gave_up, *(cell(spending=Spending(queries=n)) for n in others)])
+    assert next(check.ok for check in checks if check.name == "budget spent") is fine

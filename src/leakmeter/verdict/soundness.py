@@ -38,7 +38,7 @@ def soundness(cells: list[CellResult]) -> list[Check]:
         ),
         _check(
             "budget spent",
-            [f"{c.id} left some of it" for c in attackers if c.spending and _stopped_early(c)],
+            [f"{c.id} left some of it" for c in attackers if c.spending and _stopped_early(c, attackers)],
             "every attack used its budget",
             "an attack stopped before its budget was spent",
             "The result speaks for the queries really asked; a determined attacker would have gone on.",
@@ -133,10 +133,17 @@ def _few_points(cells: Iterable[CellResult]) -> list[str]:
     return [f"{name}: {n:,} test inputs" for name, n in scored if n < FEW_POINTS]
 
 
-def _stopped_early(cell: CellResult) -> bool:
-    """Whoever holds the whole model has no use for the rest of the budget."""
+def _stopped_early(cell: CellResult, attackers: list[CellResult]) -> bool:
+    """Whoever holds the whole model has no use for the rest, nor has who says why it gives up where others went on."""
     assert cell.spending is not None
-    return cell.spending.queries < cell.budget and not whole(cell)
+    if cell.spending.queries >= cell.budget or whole(cell):
+        return False
+    gave_up = cell.findings is not None and cell.findings.missing is not None
+    return not gave_up or not any(
+        other.spending is not None and other.spending.queries >= other.budget
+        for other in attackers
+        if (other.view, other.defense, other.seed) == (cell.view, cell.defense, cell.seed)
+    )
 
 
 def _collapsed(cell: CellResult) -> bool:
