@@ -109,7 +109,8 @@ attacks = [{{name = "exact"}}, {{name = "procedural", student = "linear", commit
     code, result = run("audit", "plan.toml", "--executor", "local:1", "--display", "none")
     skipped, done = result["cells"]
     assert skipped["status"] == "skipped"
-    assert "needs a view with +gradient, got 'probs'" in skipped["error"]
+    assert "'exact' needs a view with +gradient" in skipped["error"]
+    assert "got 'probs'" in skipped["error"]
     assert done["status"] == "done"
     assert code in (0, 4)
 
