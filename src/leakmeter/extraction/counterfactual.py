@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from leakmeter.errors import NotApplicable
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.pool import PoolAttack
-from leakmeter.extraction.students.scaled import fold, scaled
+from leakmeter.extraction.students.scaled import fold, scaled, unequal
 from leakmeter.extraction.targets import answered_logits, kl_loss
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.view import View
@@ -57,7 +57,7 @@ class Counterfactuals(PoolAttack):
         job.notes["counterfactuals"] = int((other != answer.labels).sum())
         soft = answer.view.kind != "labels"
         target = answered_logits(answer).float() if soft else F.one_hot(answer.labels, answer.classes).float()
-        by_feature = spec.width is not None and spec.width.dim() > 0
+        by_feature = unequal(spec, student)
         fit(
             nn.Sequential(scaled(spec, x).to(job.device), student) if by_feature else student,
             (x, target, answer.labels, found, other),

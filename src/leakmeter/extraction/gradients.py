@@ -30,7 +30,7 @@ from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.matching import Matching, matching
 from leakmeter.extraction.pool import GAUSSIAN, PoolAttack
 from leakmeter.extraction.sources.tables import amounts
-from leakmeter.extraction.students.scaled import fold, scaled
+from leakmeter.extraction.students.scaled import fold, scaled, unequal
 from leakmeter.extraction.surrogate import Surrogate
 from leakmeter.extraction.targets import answered_logits, kl_loss
 from leakmeter.oracle.answer import Answer
@@ -74,7 +74,7 @@ class Gradients(PoolAttack):
         answers = _answers(answer)
         softness = float(answers.std().clamp_min(_LEAST_SPREAD))
         job.notes["softness"] = softness
-        by_feature = spec.width is not None and spec.width.dim() > 0
+        by_feature = unequal(spec, student)
         fit(
             nn.Sequential(scaled(spec, x).to(job.device), student) if by_feature else student,
             self._filled(x, answers, torch.arange(len(x))),

@@ -34,6 +34,13 @@ def scaled(spec: VictimSpec, x: Tensor) -> Scaled:
     return Scaled(mean, torch.where(spread > 0, spread, torch.ones_like(spread)))
 
 
+def unequal(spec: VictimSpec, network: nn.Module) -> bool:
+    """Whether features have ranges of their own, and the network a first layer that can take these in (`fold`)."""
+    first = next((part for part in network.modules() if next(part.parameters(recurse=False), None) is not None), None)
+    dense = isinstance(first, nn.Linear) and first.bias is not None and first.in_features == spec.features
+    return dense and len(spec.input_shape) == 1 and spec.width is not None and spec.width.dim() > 0
+
+
 def fold(scale: Scaled, network: nn.Module) -> None:
     """Changes the network's first layer, which must be dense, so that it does what `scale` did before it (in place)."""
     first = next(part for part in network.modules() if isinstance(part, nn.Linear))
