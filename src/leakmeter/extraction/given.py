@@ -10,7 +10,9 @@ from torch import Tensor, nn
 
 from leakmeter.extraction.auto import Auto, Chooser
 from leakmeter.extraction.base import AttackJob
+from leakmeter.extraction.students.mean import Mean
 from leakmeter.oracle.answer import Answer
+from leakmeter.seeds import derive
 from leakmeter.victims.spec import VictimSpec
 
 
@@ -26,14 +28,18 @@ class Given:
         return torch.arange(len(self.x))
 
 
-def copy_from(given: Given, spec: VictimSpec, seed: int, **options: Any) -> nn.Module:
+def copy_from(given: Given, spec: VictimSpec, seed: int, copies: int = 1, **options: Any) -> nn.Module:
     """The copy that the choosing attacker (`auto`) makes of these answers, and of nothing else.
 
     Args:
         given: at least one query with its answer.
         spec: of the victim that answered.
         seed: the same answers and seed give the same copy.
+        copies: how many are made with different seeds; the copy is their mean, which is better and steadier than one.
         **options: of the attack `auto`, such as effort and students.
     """
-    job = AttackJob(seed, torch.device("cpu"))
-    return Chooser(Auto(**options), spec, job, given).copied(f"{len(given.x)}").eval()
+    attack, made = Auto(**options), []
+    for number in range(copies):
+        job = AttackJob(derive(seed, "copy", number), torch.device("cpu"))
+        made.append(Chooser(attack, spec, job, given).copied(f"{len(given.x)}"))
+    return (made[0] if copies == 1 else Mean(made)).eval()
