@@ -157,7 +157,9 @@ class Chooser:
         learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
         part = _Part(x, self.asker.answer, learned, held)
         if len(x) < _MULTIPLIED * self.searched:
+            names = [*(self.attack.students or usual_students(self.spec))]
             again = [trial for trial in self.ranking if len(trial.candidates) == 1][:_AGAIN]
+            again.sort(key=lambda trial: names.index(trial.candidates[0].student))  # the simpler first, as before
             trials = [self._try(trial.candidates[0], part, name) for trial in again]
         else:
             trials, self.searched = self._search(part, name), len(x)
