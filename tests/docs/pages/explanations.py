@@ -8,7 +8,17 @@ PAGE = "docs/explanations.md"
 _CONV, _MLP, _LINEAR = "mnist milli-conv", "mnist mlp", "mnist linear"
 _GRADIENTS, _SMOOTH, _PLAIN = "membership + gradient", "membership + SmoothGrad", "membership"
 FIG2, FIG3, FIG4 = (f"milli-fig{n}/milli-fig{n}.json" for n in (2, 3, 4))
+_ARMS = ("no counterfactuals", "labels", "clamping", "boundary")
 EXPLAINED: list[Figure] = [
+    *(
+        (
+            PAGE,
+            f"| {table} | " + " | ".join(["{:.3f}"] * 4) + " |",
+            "counterfactuals/counterfactuals.json",
+            at(*(f"table/{table}/{arm}/mean" for arm in _ARMS)),
+        )
+        for table in ("adult", "compas")
+    ),
     *(
         (
             PAGE,
