@@ -133,6 +133,17 @@ FIGURES: list[Figure] = [
         ),
     ),
     (
+        "docs/intervals.md",
+        "{} of {} were noticed, a share of {:.3f} (`{}`",
+        "mutants-fresh.json",
+        lambda found: (
+            found["mutants"] - len(found["survivors"]),
+            found["mutants"],
+            found["score"],
+            found["command"],
+        ),
+    ),
+    (
         "docs/defenses.md",
         "on {} test inputs",
         "defenses-digits/results.json",
