@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 from leakmeter.extraction.students import Lesson, Student
@@ -84,10 +85,11 @@ class Bagged(Trees):
 def fitted(lesson: Lesson, regressor: Callable[[], Any], classifier: Callable[[], Any]) -> TreeEnsemble:
     """The ensemble scikit-learn grows: of scores by the regressor, of labels by the classifier."""
     x = lesson.x.flatten(1).double().numpy()
-    if lesson.reading == "labels":
-        return _of_labels(x, lesson, classifier)
-    scores = _scores(lesson)
-    found = [from_sklearn(regressor().fit(x, column)) for column in scores.T]
+    with threadpool_limits(torch.get_num_threads(), "openmp"):  # of their own they take every core from other cells
+        if lesson.reading == "labels":
+            return _of_labels(x, lesson, classifier)
+        scores = _scores(lesson)
+        found = [from_sklearn(regressor().fit(x, column)) for column in scores.T]
     return side_by_side(found, "score" if lesson.spec.classes == 2 else "scores")
 
 
