@@ -18,7 +18,7 @@ _ATTACKS = ("auto", "gradients", "counterfactual", "exact", "exact-values")
 _FOR_TABLES = (*_ATTACKS, "exact-tree")
 _SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
 _CORES = 2  # that the time of a plan which sets no limit is reckoned for, whatever the machine has
-_MINUTES, _LARGE, _MINUTES_LARGE = 3.5, 1024, 20.0  # such a plan takes about so long: by the number of inputs
+_MINUTES, _LARGE, _MINUTES_LARGE = 3.0, 1024, 20.0  # such a plan takes about so long: by the number of inputs
 _QUICK = 0.6  # minutes
 _LEAST, _MOST = 0.01, 4.0  # effort
 
