@@ -35,6 +35,12 @@ WITHOUT_DATA: list[Figure] = [
     ),
     (
         PAGE,
+        "Seven seeds lie between {:.3f} and {:.3f}; seed 36 has {:.3f}",
+        "few-answers/few-answers.json",
+        at("cells/seed37/fidelity", "cells/seed34/fidelity", "cells/seed36/fidelity"),
+    ),
+    (
+        PAGE,
         f"**{{:.3f}}** from 500 {_SEEDS}; **{{:.3f}}** from 2,000 {_SEEDS} |",
         PROCEDURAL,
         _both(shares("mnist", "procedural-probs", 500), shares("mnist", "procedural-probs", 2000)),
