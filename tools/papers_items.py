@@ -26,7 +26,6 @@ _VALUES, _VALUES_TESTED = f"{_EXACT}paper_values.py", "tests/extraction/exact/te
 _LEMMAS = "tests/extraction/test_dfme.py"
 _CODFE, _GAMES = "src/leakmeter/extraction/codfe.py", "tests/extraction/test_game.py"
 _SHOW = "tests/studies/test_datafree.py"
-_ATTACKED, _STN = "src/leakmeter/studies/stn/_attacks.py", "tests/studies/test_stn.py"
 _MATH = "a statement, not a number: its test checks it"
 _LONG = "its authors' runs have millions of queries; here it collapses onto one class"
 

@@ -13,17 +13,9 @@ from papers import (
     robust,
 )
 
-_SMALL = "a small network where the paper has a ResNet; fewer steps"
 _EXACT = "src/leakmeter/extraction/exact/"
-_PAPER = f"{_EXACT}paper.py"
-_TESTED = "tests/extraction/exact/test_paper.py"
-_VALUES, _VALUES_TESTED = f"{_EXACT}paper_values.py", "tests/extraction/exact/test_paper_values.py"
-_LEMMAS = "tests/extraction/test_dfme.py"
-_CODFE, _GAMES = "src/leakmeter/extraction/codfe.py", "tests/extraction/test_game.py"
-_SHOW = "tests/studies/test_datafree.py"
 _ATTACKED, _STN = "src/leakmeter/studies/stn/_attacks.py", "tests/studies/test_stn.py"
 _MATH = "a statement, not a number: its test checks it"
-_LONG = "its authors' runs have millions of queries; here it collapses onto one class"
 
 STN = (
     Item(

@@ -33,7 +33,6 @@ from leakmeter.extraction.students.reading import Reading, readings
 from leakmeter.extraction.tabular import Tabular
 from leakmeter.oracle.answer import Answer, to_labels
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.oracle.view import View
 from leakmeter.seeds import derive, stream
 from leakmeter.victims.spec import VictimSpec
 
@@ -145,7 +144,7 @@ class Chooser:
 
     def _coarse(self, best: _Trial) -> bool:
         """Whether answers say little more than a label: by what they show, or by what proved best to read of them."""
-        return best.candidates[0].reading == "labels" or not _exact(self.asker.answer.view)
+        return best.candidates[0].reading == "labels" or not self.asker.answer.view.tells_logits
 
     def _best(self, name: str) -> _Trial:
         """The candidate to use: all are compared anew when answers have multiplied, in between the two best of then."""
@@ -263,7 +262,7 @@ class _Thief(Chooser):
         few = min(max(_FEW * sources, round(_EXPLORED * stop)), math.ceil(stop / 2))
         if len(asker.x) < few:
             asker.explore(few - len(asker.x))
-        start, rounds = len(asker.x), 2 if _exact(asker.answer.view) else self.attack.rounds
+        start, rounds = len(asker.x), 2 if asker.answer.view.tells_logits else self.attack.rounds
         for turn in range(rounds):
             goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
             best = None if turn == 0 or len(asker.x) < _LEAST else self._best(f"{stop}-{turn}")
@@ -325,11 +324,6 @@ def ranked(trials: list[_Trial], error: float = 0.0) -> list[_Trial]:
 def rows_of(answer: Answer, rows: Tensor) -> Answer:
     """Some rows of an answer."""
     return replace(answer, columns={name: column[rows] for name, column in answer.columns.items()})
-
-
-def _exact(view: View) -> bool:
-    """Whether answers give all logits up to a constant."""
-    return view.kind == "logits" or (view.kind == "probs" and view.decimals is None)
 
 
 def _pool(attack: Auto, spec: VictimSpec) -> Tensor:

@@ -25,7 +25,6 @@ from leakmeter.extraction.makers.tabular import tabular
 from leakmeter.extraction.targets import answered_logits, interval_loss, intervals, l1_loss
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.oracle.view import View
 from leakmeter.seeds import derive, stream
 from leakmeter.training.loop import Batch, Loss, Recipe, fit
 from leakmeter.victims.spec import VictimSpec
@@ -98,7 +97,7 @@ class _Campaign:
 
     def play(self) -> tuple[nn.Module, Findings]:
         for stop in self.job.stops:
-            start, rounds = len(self.x), 1 if _exact(self.oracle.view) else self.attack.rounds
+            start, rounds = len(self.x), 1 if self.oracle.view.tells_logits else self.attack.rounds
             for turn in range(rounds):
                 goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
                 if turn == 0:
@@ -144,7 +143,7 @@ class _Campaign:
 
     def _copy(self, stop: int) -> nn.Module:
         """A fresh student, from everything known."""
-        if len(self.x) < self.attack.enough or not _exact(self.answers[0].view):
+        if len(self.x) < self.attack.enough or not self.answers[0].view.tells_logits:
             return self._teach(self._learn(str(stop)), stop)
         steps = self.attack.committee * self.attack.learn.total_steps(len(self.x))
         longer = self.attack.learn.model_copy(update={"steps": steps, "epochs": None})
@@ -165,7 +164,8 @@ class _Campaign:
         x = torch.cat([self.x, self._draw(self.attack.lessons)])
         target = torch.stack([predict(member, x) for member in committee]).mean(0)
         target -= target.mean(1, keepdim=True)
-        if _exact(self.answers[0].view):  # what an attacker who knows a defense makes of an answer may be less exact
+        # what an attacker who knows a defense makes of an answer may tell less
+        if self.answers[0].view.tells_logits:
             target[: len(self.x)] = answered_logits(Answer.join(self.answers)).float()
         return self._fit((x, target), self._lesson_loss, self.attack.teach, f"{stop}-final")
 
@@ -205,14 +205,9 @@ def fairest(classes: Tensor, cost: Tensor, counts: Tensor) -> Tensor:
     return by_class[(counts[classes[by_class]] + rank).argsort(stable=True)]
 
 
-def _exact(view: View) -> bool:
-    """Whether answers give all logits up to a constant."""
-    return view.kind == "logits" or (view.kind == "probs" and view.decimals is None)
-
-
 def _targets(answer: Answer) -> tuple[Tensor, ...]:
     """What there is to learn: logits, or labels, or an interval for every log-probability."""
-    if _exact(answer.view):
+    if answer.view.tells_logits:
         return (answered_logits(answer).float(),)
     if answer.view.kind == "labels":
         return (answer.labels,)

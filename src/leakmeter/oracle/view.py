@@ -54,6 +54,11 @@ class View:
         return self.kind if number is None else f"{self.kind}:{number}"
 
     @property
+    def tells_logits(self) -> bool:
+        """Whether answers give all logits up to a constant."""
+        return self.kind == "logits" or (self.kind == "probs" and self.decimals is None)
+
+    @property
     def explained(self) -> str:
         """The text behind the plus; empty without one."""
         return "/".join(map(str, (self.explanation or "", *self.protections)))
