@@ -11,10 +11,11 @@ from leakmeter.studies.provenance import commit, fingerprint
 FOLDER = Path("results/bench")
 
 
-def keep(name: str, record: dict[str, Any]) -> None:
-    """Shows the record and writes it, with the code that measured it, to results/bench/<name>.json."""
+def keep(name: str, record: dict[str, Any], *, show: bool = True) -> None:
+    """Shows the record, if wanted, and writes it, with the code that measured it, to results/bench/<name>.json."""
     about = {"commit": commit(), "code": fingerprint()}
     text = json.dumps(about | record, indent=1)
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / f"{name}.json").write_text(text + "\n")
-    print(text)
+    if show:
+        print(text)

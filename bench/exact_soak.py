@@ -167,11 +167,19 @@ def main() -> None:
         row = rows[-1]
         print(run, *(row.get(key) for key in ("kind", "widths", "view", "dtype", "box", "outcome", "layers")), end=" ")
         print(f"{row.get('error', 0):.1e}", row.get("queries"), row.get("seconds"), row["why"], flush=True)
+        _keep(rows, arguments.first)
+
+
+def _keep(rows: list[dict[str, Any]], first: int) -> None:
+    """After every run: a long soak may be stopped."""
     outcomes = [row["outcome"] for row in rows]
     counts = {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}
-    command = f"python bench/exact_soak.py --runs {len(rows)} --first {arguments.first}"
-    keep("exact_soak", {"command": command, "threads": torch.get_num_threads(), "counts": counts, "rows": rows})
-    print(counts)
+    command = f"python bench/exact_soak.py --runs {len(rows)} --first {first}"
+    keep(
+        "exact_soak",
+        {"command": command, "threads": torch.get_num_threads(), "counts": counts, "rows": rows},
+        show=False,
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from leakmeter.box import Box
@@ -19,9 +19,10 @@ from leakmeter.victims.spec import VictimSpec
 EDGES = st.floats(-1e6, 1e6, width=32)
 
 
+@example(0.0, 5.423644794468006e-30, [1.0])
 @given(EDGES, EDGES, st.lists(st.floats(0, 1, width=32), min_size=1, max_size=9))
 def test_unit_numbers_are_mapped_inside_and_back(low: float, high: float, numbers: list[float]) -> None:
-    if not low < high:
+    if not high - low > 1e-30:  # a share of less may be flushed to zero
         return
     box, unit = Box(torch.tensor(low), torch.tensor(high)), torch.tensor(numbers)
     x = box.from_unit(unit)

@@ -16,7 +16,7 @@ LAYERS = (
     ("shown",),
     ("errors",),
     ("registry", "seeds", "progress", "files", "compute", "tensors", "patience"),
-    ("display",),
+    ("display", "trial"),
     ("checkpoint", "box", "settings"),
     ("models", "data"),
     ("victims",),

@@ -61,7 +61,8 @@ class Box:
     def to_unit(self, x: Tensor) -> Tensor:
         """Inputs mapped from the box, or from their own range where a side is open, to [0, 1]."""
         low, high = x.min() if self.low is None else self.low, x.max() if self.high is None else self.high
-        return ((x - low) / (high - low).clamp_min(1e-12)).clamp(0, 1)
+        width = high - low
+        return ((x - low) / torch.where(width > 0, width, 1.0)).clamp(0, 1)
 
     def sample(self, shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype) -> Tensor:
         """Uniform points, on the generator's device; standard normal ones where a side is open."""

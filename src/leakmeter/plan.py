@@ -180,6 +180,8 @@ class Plan(Settings):
     """Of a table: what each column holds, in the order of the model's inputs; empty: read off the data."""
     attacks: tuple[AttackPlan, ...] = ()
     """Empty: the attacks that suit the victim."""
+    pool: str | None = None
+    """Public data that a thief has: a dataset's name or path. Of a plan without attacks, one more arm asks it, too."""
     views: tuple[str, ...] = ("probs", "labels")
     explanations: tuple[str, ...] = ()
     """What showing each of them would cost: `["gradient", "reasons:4"]` beside every view that explains nothing."""
@@ -258,6 +260,8 @@ class Plan(Settings):
         bad = [stop for stop in self.stops if not 0 < stop <= self.budget]
         if bad:
             raise ValueError(f"expected stops between 1 and the budget of {self.budget}, got {bad[0]}")
+        if self.pool is not None and self.attacks:
+            raise ValueError("expected no attacks beside pool, which is for a plan without; give pool to the attack")
         if not self.seeds or not self.views or not self.defenses:
             raise ValueError("expected at least one seed, one view and one defense")
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.intervals import Interval
@@ -171,6 +171,12 @@ class Arm(Settings):
     """Queries, mean fidelity, and the interval of what the attack reaches on average."""
     costs: list[CopyCost]
 
+    @model_validator(mode="after")
+    def _copies_fit(self) -> Arm:
+        if self.copies and (len(self.copies) != len(self.curve) or not all(self.copies)):
+            raise ValueError("expected 'copies' with the copies of every point of 'curve'")
+        return self
+
 
 class Check(Settings):
     """A soundness check of the audit itself."""
@@ -253,6 +259,12 @@ class AuditResult(Settings):
     cells: list[CellResult]
     certified: Certified | None = None
     verdict: Verdict
+
+    @model_validator(mode="after")
+    def _classes_fit(self) -> AuditResult:
+        if len({len(cell.class_scores) for cell in self.cells if cell.class_scores}) > 1:
+            raise ValueError("expected 'class_scores' of equal length in all cells")
+        return self
 
     @classmethod
     def read(cls, path: Path) -> AuditResult:

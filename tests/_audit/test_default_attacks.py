@@ -8,6 +8,7 @@ from torch import nn
 from leakmeter._audit.defaults import complete
 from leakmeter._audit.estimate import estimate
 from leakmeter.data.catalogue import load
+from leakmeter.errors import UsageError
 from leakmeter.plan import Plan, make_plan
 from leakmeter.victims.load import load_victim
 
@@ -88,3 +89,13 @@ def test_what_asks_points_between_rows_is_no_attack_on_a_table() -> None:
     columns["a"]["kind"] = "numeric"
     found = complete(plan, load_victim(net, columns=columns), None).attacks
     assert {attack.name for attack in found} == {"auto", "exact-tree", "exact-values"}
+
+
+def test_a_pool_is_one_more_arm_of_a_plan_without_attacks() -> None:
+    without, given = digits(), digits(pool="rows.npz")
+    asked = [attack for attack in given.attacks if attack.options.get("pool") == "rows.npz"]
+    assert len(given.attacks) == len(without.attacks) + 1
+    assert [attack.name for attack in asked] == ["auto"]
+    assert not asked[0].control
+    with pytest.raises(UsageError, match="give pool to the attack"):
+        digits(pool="rows.npz", attacks=[{"name": "auto"}])

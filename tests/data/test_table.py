@@ -17,6 +17,7 @@ from leakmeter.data.columns import Column, Columns
 from leakmeter.data.describe import describe
 from leakmeter.data.table import read
 from leakmeter.errors import UsageError
+from leakmeter.trial import tried
 
 polars = pytest.importorskip("polars")
 HEADER = "Age,Sex,Amount,home_own,home_rent,Class\n"
@@ -59,6 +60,47 @@ def test_a_file_is_described_and_encoded(rows: Path) -> None:
 def test_the_section_written_is_the_section_read(rows: Path) -> None:
     columns = describe(read(rows), rows, "Class")
     assert list(Columns.parse(columns.section())) == list(columns)
+
+
+def test_a_panic_of_the_parser_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def panics(path: Path) -> None:
+        raise polars.exceptions.PanicException("assertion failed: offset + length <= self.length")
+
+    monkeypatch.setattr(polars, "scan_parquet", panics)
+    monkeypatch.setattr("leakmeter.data.table.tried", lambda *_, **__: None)
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UsageError, match="cannot be read: assertion failed"):
+        load(str(tmp_path / "rows.parquet"), "train", target="Class")
+
+
+def test_a_parser_that_crashes_or_never_ends_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both were seen with damaged files: what such a file does happens in a process of its own."""
+    for name, text, sentence in (
+        ("aborts", "import os; os.abort()", "ended a process with code -6"),
+        ("sleeps", "import time; time.sleep(60)", "could not be opened within"),
+    ):
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+        (tmp_path / "rows.parquet").write_bytes(b"PAR1")
+        with pytest.raises(UsageError, match=sentence):
+            tried(name, tmp_path / "rows.parquet", seconds=2.0)
+
+
+def test_a_damaged_parquet_file_is_a_sentence(tmp_path: Path) -> None:
+    polars.DataFrame({"a": [1.0] * 50, "Class": [0, 1] * 25}).write_parquet(tmp_path / "rows.parquet")
+    content = (tmp_path / "rows.parquet").read_bytes()
+    (tmp_path / "rows.parquet").write_bytes(content[: len(content) // 2])
+    with pytest.raises(UsageError, match="cannot be used"):
+        load(str(tmp_path / "rows.parquet"), "train", target="Class")
+
+
+def test_whole_numbers_that_count_nothing_are_names(tmp_path: Path) -> None:
+    """Once they were taken for as many classes as the largest says: 10^18 of them."""
+    rows = {"a": [float(k) for k in range(50)], "Class": [0, 4485090715960753733] * 25}
+    polars.DataFrame(rows).write_parquet(tmp_path / "rows.parquet")
+    found = load(str(tmp_path / "rows.parquet"), "train", target="Class")
+    assert found.classes == 2
+    assert set(found.y.tolist()) == {0, 1}
 
 
 def test_parquet_reads_alike(rows: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import PAGES
 from tests.docs.pages.datafree import PROCEDURAL
+from tests.docs.pages.explanations import STUDY
 from tests.docs.readers import Figure, Read, copied, digits, learned, paper_failed, pgd, trained, transfer
 from tests.docs.sources import unvouched
 
@@ -22,6 +23,27 @@ ROOT = Path(__file__).parents[2]
 _HELD = ("certificates", "datafree", "evasion", "intervals", "remote", "scaling")
 HELD = ("README.md", *(f"docs/{name}.md" for name in _HELD))
 FIGURES: list[Figure] = [
+    (
+        "README.md",
+        "`reasons:4`: {:.3f} and {:.3f}, where no explanation gives {:.3f} and {:.3f} "
+        "and SHAP values {:.3f} and {:.3f};",
+        STUDY,
+        lambda found: tuple(
+            found["table"][panel][row]["fidelity"]["10"]["mean"]
+            for row in ("reasons:4", "nothing", "shap:2")
+            for panel in ("table", "trees")
+        ),
+    ),
+    (
+        "README.md",
+        "it tells {:.3f} and {:.3f} (insertion less deletion), they {:.3f} and {:.3f} |",
+        STUDY,
+        lambda found: tuple(
+            found["table"][panel][row]["useful"]["gap"]["median"]
+            for row in ("reasons:4", "shap:2")
+            for panel in ("table", "trees")
+        ),
+    ),
     (
         "README.md",
         "| {:.3f} (Gaussian noise: {:.2f}) |",

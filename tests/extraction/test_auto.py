@@ -104,6 +104,16 @@ def test_a_ladder_begins_at_one_query(view: str, budget: int, stops: tuple[int, 
     assert bool(copy.findings.tried) == (budget > 40)
 
 
+def test_a_pool_whose_answers_tell_most_is_asked_before_all_else() -> None:
+    """Points far from the origin get sure answers of all classes; those of code that draws lie about it."""
+    victim = linear_victim()
+    pool = victim.spec.sample(400, stream(5)) * 50
+    copy = extract("auto", Oracle(victim, "probs", 300), seed=1, pool=pool, sources=("uniform",), **QUICK)
+    asked = copy.notes["sources"]
+    assert asked["pool"]["queries"] + asked["uniform"]["queries"] == 300
+    assert asked["uniform"]["queries"] <= 40
+
+
 def test_with_no_source_but_a_pool_it_asks_the_pool_and_ends_with_it() -> None:
     pool, oracle = torch.rand(90, 12, generator=stream(5)), Oracle(linear_victim(), "probs", 400)
     copy = extract("auto", oracle, pool=pool, sources=(), effort=0.02, stops=(50, 400))

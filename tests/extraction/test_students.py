@@ -8,9 +8,10 @@ from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.students import STUDENTS, Lesson, usual_students
 from leakmeter.extraction.students.augment import augmentations, augmented
 from leakmeter.extraction.students.mean import Mean
-from leakmeter.extraction.students.networks import shrinking, work
+from leakmeter.extraction.students.networks import fairer, shrinking, work
 from leakmeter.extraction.students.reading import readings, seen_logits
 from leakmeter.extraction.students.scaled import scaled
+from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
 from leakmeter.seeds import stream
@@ -122,3 +123,16 @@ def test_the_mean_of_members_is_their_mean() -> None:
     assert torch.allclose(Mean([one, other])(x).exp(), (one(x).softmax(1) + other(x).softmax(1)) / 2)
     score = nn.Linear(2, 1)
     assert torch.allclose(Mean([score, score])(x), score(x))
+
+
+def test_rare_classes_come_up_more_often_by_the_root_of_how_rare_they_are() -> None:
+    labels = torch.tensor([0] * 100 + [2] * 25 + [3])
+    seen = labels[fairer(labels)].bincount()
+    assert seen.tolist() == [100, 0, 50, 10]
+
+
+def test_probabilities_that_underflow_are_read_as_finite_logits() -> None:
+    """Half of the least number there is is 0, whose logarithm once made every student fail."""
+    probs = torch.tensor([[1.0, 1e-45, 0.0], [0.5, 0.5, 0.0]])
+    answer = Answer(View.parse("probs"), 3, {"probs": probs})
+    assert seen_logits(answer).isfinite().all()

@@ -136,6 +136,7 @@ def test_a_table_of_few_rows_is_asked_whole() -> None:
     assert rows is not None
     assert oracle.ledger.spent() == len(rows) == len(torch.unique(rows, dim=0)) == 72
     assert every_row(target.spec, 71) is None
+    assert found.findings.all_asked
     wanted, copied = lm.Oracle(target).query(rows), predict(found.substitute, rows)
     assert torch.equal(copied.argmax(1), wanted.labels)
     inner = (wanted.probs > 0).all(1)  # no logit says 0

@@ -12,20 +12,20 @@ import faulthandler
 import importlib
 import json
 import logging
+import multiprocessing
 import os
 import random
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
+from leakmeter import trial
 from leakmeter.errors import LeakmeterError, UsageError
-from leakmeter.victims import trial
 
 SLOW, LARGE = 5.0, 1 << 30
 
@@ -75,10 +75,12 @@ def child(formats: list[str], times: int, seed: int, folder: Path) -> None:
     """Goes on where the last process ended."""
     from formats import FORMATS
 
+    from leakmeter.data import table
     from leakmeter.victims import onnx_check, trees
 
-    for user in (onnx_check, trees):
+    for user in (onnx_check, trees, table):
         user.tried = _forked  # type: ignore[attr-defined]
+    SERVER.set_forkserver_preload(["leakmeter.trial", "polars", "onnxruntime", "catboost", *USES])
     warnings.simplefilter("ignore")
     logging.disable()
     state = folder / "state.json"
@@ -116,37 +118,57 @@ def _placed(folder: Path, suffix: str, content: bytes) -> Path:
     return path
 
 
-def _forked(module: str, path: Path, *more: str) -> None:
-    """What `trial.tried` does, in a fork: ten thousand new processes would only import the same libraries again."""
+def _forked(module: str, path: Path, *more: str, seconds: float = trial.SECONDS) -> None:
+    """What `trial.tried` does, in a fork: ten thousand new processes would only import the same libraries again.
+
+    Forked from a process that only imported them: threads that a library has begun do not survive a fork.
+    """
     said = path.with_suffix(".said")
     said.touch()
-    if not (child := os.fork()):
-        os.dup2(os.open(said, os.O_WRONLY), 1)
-        sys.argv = [module, str(trial.most_bytes()), str(path), *more]
-        try:
-            trial.limited(USES[module]())
-        except BaseException:
-            sys.stdout.flush()
-            os._exit(1)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if status:
-        raise UsageError(f"ended with {status}: {said.read_text()}")
+    process = SERVER.Process(target=_limited, args=(module, str(said), str(trial.most_bytes()), str(path), *more))
+    process.start()
+    process.join(seconds)
+    if process.exitcode is None:
+        process.kill()
+        process.join()
+    with suppress(OSError, ValueError):  # one that crashed left nothing
+        CHILD.seconds, CHILD.bytes = json.loads(path.with_suffix(".spent").read_text())
+    if process.exitcode:
+        raise UsageError(f"ended with {process.exitcode}: {said.read_text()}")
 
 
-def _use(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)
+def _limited(module: str, said: str, *arguments: str) -> None:
+    os.dup2(os.open(said, os.O_WRONLY), 1)
+    sys.argv = [module, *arguments]
+    before = _memory(reset=True)
+    try:
+        trial.limited(getattr(importlib.import_module(module), USES[module]))
+    finally:
+        spent = [sum(os.times()[:2]), _memory() - before]
+        Path(said).with_suffix(".spent").write_text(json.dumps(spent))
 
 
+@dataclass
+class Child:
+    """What the last of the other processes took."""
+
+    seconds: float = 0.0
+    bytes: int = 0
+
+
+CHILD = Child()
+SERVER = multiprocessing.get_context("forkserver")
 USES = {
-    "leakmeter.victims.onnx_trial": lambda: _use("leakmeter.victims.onnx_trial", "attempt"),
-    "leakmeter.victims.catboost_trial": lambda: _use("leakmeter.victims.catboost_trial", "export"),
+    "leakmeter.victims.onnx_trial": "attempt",
+    "leakmeter.victims.catboost_trial": "export",
+    "leakmeter.data.parquet_trial": "attempt",
 }
 
 
 def _try(read: object, path: Path, found: Found) -> None:
     faulthandler.dump_traceback_later(30, exit=True)  # counts as a crash
     before, start = _memory(reset=True), _seconds()
+    CHILD.seconds, CHILD.bytes = 0.0, 0
     try:
         read(path)  # type: ignore[operator]
         found.read += 1
@@ -155,26 +177,25 @@ def _try(read: object, path: Path, found: Found) -> None:
     except BaseException as error:
         found.tracebacks += 1
         found.faults.append(f"{found.mutations}: {error!r}"[:300])
-    taken = _seconds() - start
+    taken = _seconds() - start + CHILD.seconds
     found.slowest = max(found.slowest, round(taken, 3))
-    found.largest = max(found.largest, _memory() - before)
+    found.largest = max(found.largest, _memory() - before, CHILD.bytes)
     if taken > SLOW:
         found.faults.append(f"{found.mutations}: took {taken:.1f} s")
     found.mutations += 1
 
 
 def _seconds() -> float:
-    """Of computing, by this process and its children: what else the machine does is no fault of a file."""
-    return sum(os.times()[:4])
+    """Of computing, by this process: what else the machine does is no fault of a file."""
+    return sum(os.times()[:2])
 
 
 def _memory(*, reset: bool = False) -> int:
-    """The most memory this process has had since the last reset; a child's where that is more."""
+    """The most memory this process has had since the last reset."""
     if reset:
         Path("/proc/self/clear_refs").write_text("5")
     status = Path("/proc/self/status").read_text().splitlines()
-    own = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
-    return own if reset else max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10)
+    return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
 
 
 def main() -> None:

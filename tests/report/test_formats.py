@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from leakmeter.errors import UsageError
 from leakmeter.report import write
 from leakmeter.report.blocks import Document, Entry, Numeric, Preformatted, Row, Section, Table
 from leakmeter.report.html import document_html
@@ -107,6 +108,19 @@ def test_a_run_folder_gets_every_format_and_reads_back(make_audit, tmp_path):
         "report.sarif",
     }
     assert AuditResult.read(tmp_path) == result
+
+
+def test_lists_that_do_not_fit_each_other_are_a_sentence(full_audit, tmp_path):
+    kept = full_audit.model_dump(mode="json")
+    short, torn = json.loads(json.dumps(kept)), json.loads(json.dumps(kept))
+    arm = short["verdict"]["arms"][0]
+    arm["copies"] = [[0.5] for _ in arm["curve"]][:-1]
+    for cell, length in zip(torn["cells"], (2, 3), strict=False):
+        cell["class_scores"] = [{"n": 1, "same": 1}] * length
+    for content, name in ((short, "copies"), (torn, "class_scores")):
+        (tmp_path / "results.json").write_text(json.dumps(content))
+        with pytest.raises(UsageError, match=name):
+            AuditResult.read(tmp_path)
 
 
 def test_results_survive_a_report_that_fails(make_audit, tmp_path, monkeypatch):

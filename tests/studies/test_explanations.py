@@ -19,8 +19,8 @@ def test_the_front_holds_what_no_other_beats() -> None:
 
 def test_the_picture_shows_maps_only(tmp_path: Path) -> None:
     def row(leak: float, gap: float | None) -> dict:
-        useful = {} if gap is None else {"gap": {"mean": gap}}
-        return {"fidelity": {10: {"mean": 0.1}, 100: {"mean": leak}}, "useful": useful}
+        useful = {} if gap is None else {"gap": {"median": gap}}
+        return {"fidelity": {10: {"mean": leak}, 100: {"mean": 0.97}}, "useful": useful}
 
     rows = {"gradient": row(0.9, 0.4), "reasons:4": row(0.5, 0.3), "counterfactual": row(0.8, None)}
     assert leaks(rows) == {"gradient": (0.9, 0.4), "reasons:4": (0.5, 0.3)}

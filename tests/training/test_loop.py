@@ -258,3 +258,15 @@ def test_a_network_that_reshapes_with_view_trains_in_the_plain_layout() -> None:
         seed=0,
     )
     assert trained.conv.weight.is_contiguous()
+
+
+def test_an_epoch_shows_the_rows_it_lists_as_often_as_it_lists_them() -> None:
+    seen: list[int] = []
+
+    def watched(model: nn.Module, batch: Batch, _: torch.Generator) -> Tensor:
+        seen.extend(batch[0][:, 0].int().tolist())
+        return model(batch[0]).square().mean()
+
+    rows, listed = torch.arange(5.0)[:, None], torch.tensor([0, 2, 2, 4])
+    fit(nn.Linear(1, 1), (rows,), watched, Recipe(steps=6, batch=2, lr=1e-3), seed=0, epoch=listed)
+    assert sorted(seen) == sorted([0, 2, 2, 4] * 3)

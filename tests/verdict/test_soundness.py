@@ -137,6 +137,14 @@ def test_whoever_holds_the_whole_model_need_not_spend_the_rest() -> None:
     assert [next(c.ok for c in checks if c.name == "budget spent") for checks in (held, believed)] == [True, False]
 
 
+def test_whoever_asked_every_input_there_is_has_nothing_left_to_ask() -> None:
+    """A table of a few levels has fewer rows than the budget: a total leak once read as inconclusive."""
+    for all_asked in (True, False):
+        findings = Findings(class_entropy=1.0, all_asked=all_asked)
+        checks = soundness([cell(score(1.0), findings=findings, spending=Spending(queries=10))])
+        assert next(check.ok for check in checks if check.name == "budget spent") is all_asked
+
+
 def test_one_weak_attack_of_two_does_not_weaken_an_audit_but_a_weak_view_does() -> None:
     weak, strong = cell(score(0.22)), cell(score(0.8))
 

@@ -187,6 +187,12 @@ def test_several_inputs_and_outputs_are_chosen_by_name(tmp_path) -> None:
             load_victim(path, **wrong, **BOX)
 
 
+def test_a_model_without_outputs_is_a_sentence(tmp_path) -> None:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    with pytest.raises(UsageError, match="output"):
+        load_victim(save(tmp_path / "m.onnx", nodes, [("x", T.FLOAT, ["n", 12])], [], {"w": W}), **BOX)
+
+
 @pytest.mark.parametrize("words", [False, True])
 def test_a_sequence_of_maps(tmp_path, words: bool) -> None:
     """What skl2onnx writes: labels, and a map from class to probability for each row."""

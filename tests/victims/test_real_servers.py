@@ -117,7 +117,7 @@ def test_mlserver_with_a_scikit_learn_model(tmp_path: Path, output: str) -> None
     (tmp_path / "model-settings.json").write_text(json.dumps(model))
     (tmp_path / "settings.json").write_text(json.dumps(server | {"parallel_workers": 0}))
     address = f"http://127.0.0.1:{port}/v2/models/iris"
-    facts = {"outputs": "probs"} if output == "predict_proba" else {"outputs": "labels", "classes": 3}
+    facts = {"outputs": "probs" if output == "predict_proba" else "labels", "classes": 3}
     with running([str(bin_folder / "mlserver"), "start", "."], tmp_path, f"{address}/ready"):
         found = audited(tmp_path, address, output=output, **facts)
     assert found.cells[0].spending.queries == 100

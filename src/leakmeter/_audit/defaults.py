@@ -46,7 +46,8 @@ def complete(plan: Plan, victim: Victim, test: Dataset | None, processes: int = 
         views = [View.parse(view) for view in (*shown.views, *shown.explained_views)]
         names = [name for name in (_FOR_TABLES if table else _ATTACKS) if _suits(name, victim.spec, views)]
         control = () if plan.quick else _real_pool(plan, table, test is not None and test.y is None)
-        changes["attacks"] = (*(AttackPlan(name=name) for name in names), *control)
+        public = () if plan.pool is None else (AttackPlan(name="auto", pool=plan.pool, data_dir=_folder(plan)),)
+        changes |= {"attacks": (*(AttackPlan(name=name) for name in names), *public, *control), "pool": None}
     return _in_time(plan.model_copy(update=changes), victim.spec, processes, limited=not plan.attacks)
 
 
@@ -102,4 +103,9 @@ def _real_pool(plan: Plan, table: bool, unlabelled: bool) -> tuple[AttackPlan, .
         return ()
     if table:
         return (AttackPlan(name="tabular", control=True, adaptive=False, effort=0.5, pool=plan.data.name),)
-    return (AttackPlan(name="auto", control=True, sources=(), pool=plan.data.name, data_dir=plan.data.dir),)
+    return (AttackPlan(name="auto", control=True, sources=(), pool=plan.data.name, data_dir=_folder(plan)),)
+
+
+def _folder(plan: Plan) -> str | None:
+    """Where datasets lie."""
+    return None if plan.data is None else plan.data.dir

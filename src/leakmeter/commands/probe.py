@@ -47,7 +47,6 @@ def probe(
         raise UsageError("the server does not say the shape of its inputs; pass --input-shape, such as 1,28,28")
     row = wire.encode(_one_row(tuple(shape), wire.facts))
     answer = client.post(wire.url, row, wire.decode, _nothing, threading.Event(), SLACK)
-    client.close()
     typer.echo(f"one answer: shape {tuple(answer.shape)}: {_numbers(answer)}  (1 query)\n")
     typer.echo(_plan(section | {"input_shape": list(shape)}, wire.facts, answer, settings.model_dump()))
 

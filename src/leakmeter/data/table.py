@@ -20,12 +20,14 @@ from leakmeter.errors import UsageError, first_line, missing_extra
 from leakmeter.files import check_announced
 from leakmeter.registry import did_you_mean
 from leakmeter.seeds import stream
+from leakmeter.trial import tried
 
 if TYPE_CHECKING:
     import polars
 
 SUFFIXES = (".csv", ".parquet")
 _FEWEST = 5  # rows; one in so many is held out
+_OPENED, _READ = 10.0, 1e7  # seconds for a Parquet file at least, and bytes read in one: damaged ones can take for ever
 _MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?"]
 
 
@@ -91,12 +93,13 @@ def read(path: Path) -> polars.DataFrame:
         if path.suffix.lower() == ".csv":
             frame = polars.read_csv(path, infer_schema=False, null_values=_MISSING)
         else:
+            tried("leakmeter.data.parquet_trial", path, seconds=_OPENED + path.stat().st_size / _READ)
             rows = polars.scan_parquet(path)
             check_announced(path, 8 * len(rows.collect_schema()) * rows.select(polars.len()).collect().item())
             frame = rows.collect()
     except UsageError:
         raise
-    except Exception as error:  # polars has a dozen kinds of them
+    except (Exception, polars.exceptions.PanicException) as error:  # a dozen kinds, and one that is no Exception
         raise UsageError(f"expected a table in {path}, got one that cannot be read: {first_line(error)}") from error
     if frame.height == 0:
         raise UsageError(f"expected rows in {path}, got an empty table")
@@ -145,8 +148,8 @@ def labels(values: polars.Series, path: Path) -> tuple[torch.Tensor, list[str]]:
         row = int(values.is_null().arg_max() or 0)
         raise UsageError(f"expected a class in the column '{values.name}' of {path}, got none in row {row + 1}")
     whole = values.cast(polars.Int64, strict=False)
-    if not whole.is_null().any() and whole.min() == 0:
-        return torch.from_numpy(whole.to_numpy().copy()), [str(k) for k in range(int(str(whole.max())) + 1)]
+    if not whole.is_null().any() and whole.min() == 0 and (most := int(str(whole.max()))) < _MOST_CLASSES:
+        return torch.from_numpy(whole.to_numpy().copy()), [str(k) for k in range(most + 1)]
     texts = values.cast(polars.String)
     names = sorted(texts.unique().to_list(), key=_natural)
     if len(names) > _MOST_CLASSES:

@@ -25,6 +25,7 @@ from leakmeter.patience import overdue
 Message = tuple[Literal["alive", "ended", "failed", "usage"], str]
 _BEAT = 1.0
 _SILENCE_COUNTS = 3  # deaths; a worker that is silent twice has cost twice the patience
+_DEATH = 5.0  # seconds to wait for a killed process: one that hangs in the kernel is left behind
 _START = 120.0  # seconds without a sign of life while a process imports what it needs
 
 
@@ -115,7 +116,7 @@ class _Process:
     def end(self) -> None:
         """Kills it: what it has paid for is on disk."""
         self._process.kill()
-        self._process.join()
+        self._process.join(_DEATH)
         self.channel.close()
 
 

@@ -58,7 +58,8 @@ class Auto(Attack):
 
     def seconds_for(self, n: int, spec: VictimSpec) -> float:
         """What a copy from `n` answers is worth: more for larger inputs and for more answers."""
-        size, known = min(max(0.08 * spec.features, 20), 260), min(max(n / 5000, 0.02), 10)
+        each = 0.08 if spec.features <= _SMALL else 0.13
+        size, known = min(max(each * spec.features, 20), 400), min(max(n / 5000, 0.02), 10)
         return self.effort * size * math.sqrt(known)
 
     def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float | None:
@@ -70,7 +71,7 @@ class Auto(Attack):
             all_of_them = len(self.students or usual_students(spec)) + 3
             trials = all_of_them if stop >= _MULTIPLIED * searched else _AGAIN
             searched = stop if trials == all_of_them else searched
-            seconds += self.seconds_for(stop, spec) * (1 + trials / _TRIALS)
+            seconds += self.seconds_for(stop, spec) * (1 + trials / _trials(spec))
         return seconds
 
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
@@ -198,7 +199,7 @@ class Chooser:
 
     def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
         x, answer = part.x[part.learned], rows_of(part.answer, part.learned)
-        seconds = max(self._seconds(len(x)) / _TRIALS, _SHORTEST * min(1.0, self.attack.effort / _LITTLE))
+        seconds = max(self._seconds(len(x)) / _trials(self.spec), _SHORTEST * min(1.0, self.attack.effort / _LITTLE))
         try:
             model = self._fit(candidate, x, answer, f"{name}-trial", seconds)
         except Inconclusive:  # it diverged
@@ -206,7 +207,9 @@ class Chooser:
         return _Trial((candidate,), part.agreement(model), model)
 
     def _both(self, trials: list[_Trial], part: _Part) -> list[_Trial]:
-        """The mean of the two best that are different students: it costs no time to look at."""
+        """The mean of the two best that are different students, where there is time enough for two."""
+        if self.spec.features > _SMALL:
+            return []
         first, *others = part.ranked(trials)
         second = next((t for t in others if t.candidates[0].student != first.candidates[0].student), None)
         if second is None or second.held_out == 0:
@@ -257,9 +260,10 @@ class _Thief(Chooser):
         return copy, self._findings()
 
     def _ask(self, stop: int) -> None:
-        """Up to `stop` queries: first a few of every source, then by what they showed."""
+        """Up to `stop` queries: first a few of every source, beside a pool the fewest, then by what they showed."""
         asker, sources = self.asker, len(self.asker.names)
-        few = min(max(_FEW * sources, round(_EXPLORED * stop)), math.ceil(stop / 2))
+        explored = _EXPLORED if self.attack.pool is None else 0.0
+        few = min(max(_FEW * sources, round(explored * stop)), math.ceil(stop / 2))
         if len(asker.x) < few:
             asker.explore(few - len(asker.x))
         start, rounds = len(asker.x), 2 if asker.answer.view.tells_logits else self.attack.rounds
@@ -321,6 +325,11 @@ def ranked(trials: list[_Trial], error: float = 0.0) -> list[_Trial]:
     return [first, *(trial for trial in order if trial is not first)]
 
 
+def _trials(spec: VictimSpec) -> int:
+    """How many trials take as long as a copy."""
+    return _TRIALS if spec.features <= _SMALL else _TRIALS_LARGE
+
+
 def rows_of(answer: Answer, rows: Tensor) -> Answer:
     """Some rows of an answer."""
     return replace(answer, columns={name: column[rows] for name, column in answer.columns.items()})
@@ -335,7 +344,7 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 
 _LEAST, _MULTIPLIED = 40, 4  # answers from which some are held out; growth after which all is compared again
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
-_TRIALS, _SHORTEST = 8, 1.0  # a trial takes this fraction of the time for the copy, and some seconds at least
+_TRIALS, _TRIALS_LARGE, _SHORTEST = 8, 12, 1.0  # a trial takes this fraction of a copy's time, some seconds at least
 _SMALL = 1024  # features up to which a network has time enough to learn twice
 _ERRORS = 2.0  # standard errors by which to learn from less must be better
 _LITTLE = 0.2  # effort below which also these are cut

@@ -41,6 +41,8 @@ class Findings(_Frozen):
     """Whether nothing is left to explain: the attack believes that it holds the whole model."""
     missing: str | None = None
     """Why it does not, though it set out to, in a sentence."""
+    all_asked: bool = False
+    """Whether every input there is was asked, so that a larger budget would buy nothing."""
     units: int | None = None
     """Hidden units, or leaves, found."""
     tried: tuple[Trial, ...] = ()

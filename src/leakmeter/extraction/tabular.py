@@ -111,7 +111,8 @@ class _Campaign:
         self.job.show_queries(self.x[torch.randperm(len(self.x), generator=self.draws)])
         counts = class_counts(self.answer.labels, self.spec.classes)
         name = "trees" if isinstance(copy, TreeEnsemble) else None
-        return copy, Findings(class_entropy=class_entropy(counts), student=name, tried=tuple(self.trials))
+        entropy = class_entropy(counts)
+        return copy, Findings(class_entropy=entropy, student=name, tried=tuple(self.trials), all_asked=self._whole)
 
     @property
     def answer(self) -> Answer:

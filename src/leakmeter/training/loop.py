@@ -90,11 +90,15 @@ def fit(
     recipe: Recipe,
     *,
     seed: int,
+    epoch: Tensor | None = None,
     progress: Progress = SILENT,
     title: str = "training",
     checkpoint: Checkpoint | None = None,
 ) -> nn.Module:
-    """Trains `model` in place on rows of `data` and returns it in evaluation mode."""
+    """Trains `model` in place on rows of `data` and returns it in evaluation mode.
+
+    An epoch shows each row once, or the rows that `epoch` lists, some of them perhaps more than once.
+    """
     n = len(data[0])
     if n == 0 or any(len(column) != n for column in data):
         raise UsageError(f"expected columns of one equal length above 0, got lengths {[len(c) for c in data]}")
@@ -104,7 +108,8 @@ def fit(
         prefer_channels_last(model, data[0][:1].to(device))
     optimizer = recipe.make_optimizer(model)
     order, draws = stream(seed, "order"), stream(seed, "draws", device=device)
-    batches = _Batches(n, recipe.batch, order)
+    epoch = torch.arange(n) if epoch is None else epoch
+    batches = _Batches(len(epoch), recipe.batch, order)
     model.train()
     with private_randomness(seed, device):
         done = _restore(checkpoint, model, optimizer, batches, draws)
@@ -113,7 +118,7 @@ def fit(
             for step in range(done, total):
                 for group in optimizer.param_groups:
                     group["lr"] = recipe.rate(step / total)
-                rows = batches.next()
+                rows = epoch[batches.next()]
                 batch = tuple(column[rows].to(device) for column in data)
                 optimizer.zero_grad(set_to_none=True)
                 value = loss(model, batch, draws)

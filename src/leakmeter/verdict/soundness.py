@@ -134,9 +134,10 @@ def _few_points(cells: Iterable[CellResult]) -> list[str]:
 
 
 def _stopped_early(cell: CellResult, attackers: list[CellResult]) -> bool:
-    """Whoever holds the whole model has no use for the rest, nor has who says why it gives up where others went on."""
+    """Whoever holds the whole model or asked every input has no use for the rest, nor has who gives up and says why."""
     assert cell.spending is not None
-    if cell.spending.queries >= cell.budget or whole(cell):
+    asked = cell.findings is not None and cell.findings.all_asked
+    if cell.spending.queries >= cell.budget or whole(cell) or asked:
         return False
     gave_up = cell.findings is not None and cell.findings.missing is not None
     return not gave_up or not any(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import catboost
 
-from leakmeter.victims.trial import limited
+from leakmeter.trial import limited
 
 
 def export(path: str, folder: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from leakmeter.errors import UsageError
 from leakmeter.files import check_announced
-from leakmeter.victims.trial import tried
+from leakmeter.trial import tried
 
 _PARTS = {  # messages within messages of onnx.proto, by field
     "model": {7: "graph", 25: "function"},

@@ -162,6 +162,8 @@ def _sized(described: Any, sizes: Mapping[str, int]) -> tuple[int | str | None, 
 
 def _output(session: Any, chosen: str | None) -> str:
     outputs = {each.name: each for each in session.get_outputs()}
+    if not outputs:
+        raise UsageError("expected a model with an output, got one that names none; export it again")
     if chosen is not None:
         if chosen not in outputs:
             raise UsageError(

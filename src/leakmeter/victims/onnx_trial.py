@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leakmeter.victims.trial import limited
+from leakmeter.trial import limited
 
 
 def attempt(path: str) -> None:

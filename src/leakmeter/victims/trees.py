@@ -21,8 +21,8 @@ from leakmeter.models.trees.ensemble import TreeEnsemble
 from leakmeter.models.trees.from_catboost import from_catboost
 from leakmeter.models.trees.sound import check_sound
 from leakmeter.models.trees.ubjson import parse_ubjson
+from leakmeter.trial import tried
 from leakmeter.victims.kind import FileKind, Request
-from leakmeter.victims.trial import tried
 
 
 class TreeFunction:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
 from tests.docs.readers import Figure, at, factor, learned, ten_are_worth
 
 PAGE = "docs/explanations.md"
@@ -9,7 +14,43 @@ _CONV, _MLP, _LINEAR = "mnist milli-conv", "mnist mlp", "mnist linear"
 _GRADIENTS, _SMOOTH, _PLAIN = "membership + gradient", "membership + SmoothGrad", "membership"
 FIG2, FIG3, FIG4 = (f"milli-fig{n}/milli-fig{n}.json" for n in (2, 3, 4))
 _ARMS = ("no counterfactuals", "labels", "clamping", "boundary")
+STUDY = "explanations/explanations.json"
+SHOWN = Path(__file__).parents[3] / "results" / STUDY
+
+
+def explained(found: dict[str, Any], row: str) -> tuple[float, ...]:
+    """Of each victim that has the row: fidelity from 10 and 100 answers, and what the explanation tells."""
+    facts = [panel[row] for panel in found["table"].values() if row in panel]
+    return tuple(
+        value
+        for one in facts
+        for value in (
+            one["fidelity"]["10"]["mean"],
+            one["fidelity"]["100"]["mean"],
+            *([one["useful"]["gap"]["median"]] if one["useful"].get("gap", {}).get("median") is not None else []),
+        )
+    )
+
+
+def line(found: dict[str, Any], row: str) -> str:
+    """How the page writes the row: three columns a victim, empty where there is nothing."""
+    cells = []
+    for panel in found["table"].values():
+        one = panel.get(row)
+        told = one is not None and one["useful"].get("gap", {}).get("median") is not None
+        cells += ["{:.3f}", "{:.3f}", "{:.3f}" if told else ""] if one is not None else ["", "", ""]
+    return " ".join(f"| `{row}` | {' | '.join(cells)} |".split())
+
+
+def explanation_rows() -> list[Figure]:
+    """A text for every row of the study."""
+    found = json.loads(SHOWN.read_text())
+    rows = dict.fromkeys(row for panel in found["table"].values() for row in panel)
+    return [(PAGE, line(found, row), STUDY, partial(explained, row=row)) for row in rows]
+
+
 EXPLAINED: list[Figure] = [
+    *explanation_rows(),
     *(
         (
             PAGE,

@@ -12,8 +12,8 @@ from leakmeter.victims.spec import VictimSpec
 Pieces = Callable[[Tensor], tuple[Tensor, Tensor]]
 """A copy: values [n, C] and gradients [n, C, d] at points [n, d]."""
 _STEPS = 6
-_ALL_VERTICES = 8
-"""Up to so many features a box is asked at every vertex."""
+_ALL_VERTICES = 12
+"""Up to so many features a box is asked at every vertex: a unit that cuts off one corner is seen nowhere else."""
 
 
 def extreme_points(pieces: Pieces, spec: VictimSpec, starts: Tensor, generator: torch.Generator) -> Tensor:

@@ -120,7 +120,10 @@ class Asker:
         """Queries of all sources by what they showed, and children of what was asked."""
         ready = self._breeds and len(self.x) >= _PARENTS and not len(self._left)  # what is real is better
         bred = round(n * self._bred()) if ready else 0
-        drawn = self._draw(n - bred, source_weights(self.information(), self._points))
+        worth = self.information()
+        if len(self._left) and worth[POOL] == max(worth.values()):
+            worth = {POOL: worth[POOL]}
+        drawn = self._draw(n - bred, source_weights(worth, self._points))
         return drawn.followed_by(self._offspring(bred)) if bred else drawn
 
     def _bred(self) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
@@ -59,7 +60,7 @@ def seen_logits(answer: Answer) -> Tensor:
         return answered_logits(answer).float()
     probs = answered_probs(answer)
     least = probs[probs > 0].min()
-    return recover_logits(probs, floor=float(least) / 2).float()
+    return recover_logits(probs, floor=max(float(least) / 2, float(torch.finfo(torch.float32).tiny))).float()
 
 
 def loss(outputs: Tensor, target: tuple[Tensor, ...], reading: Reading) -> Tensor:

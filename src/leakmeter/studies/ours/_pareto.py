@@ -41,9 +41,9 @@ def draw(tables: dict[str, Any], leak: str, path: Path) -> None:
 
 
 def leaks(rows: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    """For each explanation that is a map: the fidelity at the second stop, and how useful it is."""
+    """For each explanation that is a map: the fidelity at the first stop, where they differ most, and its use."""
     return {
-        row: (list(facts["fidelity"].values())[1]["mean"], facts["useful"]["gap"]["mean"])
+        row: (next(iter(facts["fidelity"].values()))["mean"], facts["useful"]["gap"]["median"])
         for row, facts in rows.items()
         if facts["useful"]
     }

@@ -45,18 +45,20 @@ def main(settings: StudyOptions) -> dict[str, Any]:
     study = _Study(settings, record, stops)
     tables: dict[str, Any] = {}
     for name, make in _panels(settings).items():
-        tables[name] = study.panel(name, make)
-        record.write(table=tables)
-        draw(tables, f"fidelity of the copy after {stops[1]} queries", settings.out / "explanations.png")
+        for count, seed in enumerate(settings.numbers, 1):
+            study.seed(name, make, seed)
+            tables[name] = study.table(name, [*settings.numbers][:count])
+            record.write(table=tables)
+            draw(tables, f"fidelity of the copy after {stops[0]} queries", settings.out / "explanations.png")
     return record.content
 
 
 def _panels(settings: StudyOptions) -> dict[str, Callable[[int], Panel]]:
     first, second = (REHEARSAL, REHEARSAL) if settings.quick else ("adult", "compas")
     return {
-        "pictures": partial(pictures, settings),
         "table": partial(table, settings, first),
         "trees": partial(trees, settings, second),
+        "pictures": partial(pictures, settings),
     }
 
 
@@ -65,18 +67,22 @@ class _Study:
         self.settings, self.record, self.stops = settings, record, stops
         self.recipe = Recipe(steps=60 if settings.quick else 1000, batch=16, lr=5e-3, schedule="cyclic")
 
-    def panel(self, name: str, make: Callable[[int], Panel]) -> dict[str, Any]:
-        """The table of one victim: a row for each explanation."""
-        rows = (NONE, *(ROWS[name][::4] if self.settings.quick else ROWS[name]))
-        for seed in self.settings.numbers:
-            panel = None
-            for row in rows:
-                key = f"{name} | {row} | seed {seed}"
-                if key not in self.record.content["cells"]:
-                    panel = panel or make(seed)
-                    self.settings.progress.say(key)
-                    self.record.cell(key, partial(self._cell, panel, row, seed))
-        return {row: self._row(name, row) for row in rows}
+    def seed(self, name: str, make: Callable[[int], Panel], seed: int) -> None:
+        """One victim with one seed: a cell for each explanation."""
+        panel = None
+        for row in self._rows(name):
+            key = f"{name} | {row} | seed {seed}"
+            if key not in self.record.content["cells"]:
+                panel = panel or make(seed)
+                self.settings.progress.say(key)
+                self.record.cell(key, partial(self._cell, panel, row, seed))
+
+    def table(self, name: str, seeds: list[int]) -> dict[str, Any]:
+        """Of one kind of victim, a row for each explanation, over the seeds done so far."""
+        return {row: self._row(name, row, seeds) for row in self._rows(name)}
+
+    def _rows(self, name: str) -> tuple[str, ...]:
+        return (NONE, *(ROWS[name][::4] if self.settings.quick else ROWS[name]))
 
     def _cell(self, panel: Panel, row: str, seed: int) -> dict[str, Any]:
         view = View.parse("probs" if row == NONE else f"probs+{row}")
@@ -105,12 +111,13 @@ class _Study:
         longer = Recipe(steps=2 * (self.recipe.steps or 0), batch=64, lr=2e-3, schedule="cyclic")
         return panel.blind, {"recipe": longer, "student": panel.student}
 
-    def _row(self, name: str, row: str) -> dict[str, Any]:
+    def _row(self, name: str, row: str, seeds: list[int]) -> dict[str, Any]:
         cells = self.record.content["cells"]
-        blind = [_curve(cells[f"{name} | {NONE} | seed {seed}"]) for seed in self.settings.numbers]
-        mine = [cells[f"{name} | {row} | seed {seed}"] for seed in self.settings.numbers]
+        blind = [_curve(cells[f"{name} | {NONE} | seed {seed}"]) for seed in seeds]
+        mine = [cells[f"{name} | {row} | seed {seed}"] for seed in seeds]
         held = [_better(_curve(cell), other) for cell, other in zip(mine, blind, strict=True)]
         facts: dict[str, Any] = {
+            "seeds": len(seeds),
             "fidelity": {
                 stop: over_seeds([dict(curve)[stop] for curve in held], mine[0]["n"]) for stop in dict(held[0])
             },

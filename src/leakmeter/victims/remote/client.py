@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -81,8 +80,6 @@ class Client:
         self._headers = list(with_key(_HEADERS | dict(headers or {}), settings.key_env).items())
         # No cookies, and no redirects, which would carry the key to a host nobody authorised.
         self._connections = Connections(url, None if local else proxy_for(url))
-        self.close = weakref.finalize(self, self._connections.close)
-        """Closes its connections."""
 
     def abort(self) -> None:
         """Ends the requests that are under way, in all threads; whoever sent them gets an error."""

@@ -1,13 +1,13 @@
 """HTTP/1.1 with one deadline: whatever a server sends, and however slowly, an exchange ends in time and in memory.
 
 Every wait on the socket is for no longer than what is left of the deadline, so that neither dribbled headers nor
-endless interim answers outlast it. A body is read up to what the caller says an answer can need, and never unpacked. A
-connection on which more came than was asked for is closed: the rest would be taken for the next answer.
+endless interim answers outlast it. A body is read up to what the caller says an answer can need, and never unpacked. Each
+exchange has a connection of its own: on one that is kept, an answer nobody asked for may come at any moment, and would be
+taken for the next.
 """
 
 from __future__ import annotations
 
-import select
 import socket
 import ssl
 import threading
@@ -27,7 +27,6 @@ from leakmeter.errors import UsageError
 
 S = TypeVar("S", bound=socket.socket)
 Headers = Sequence[tuple[str, str]]
-_IDLE = 2.0  # seconds; below the 5 after which common servers close a connection, which would cost a charged repeat
 _PIECE = 1 << 16
 _PORTS = {"http": 80, "https": 443}
 
@@ -54,16 +53,11 @@ class Reply:
 
 
 class _Connection:
-    """One open connection, for one exchange at a time."""
+    """One open connection, for one exchange."""
 
     def __init__(self, open_socket: socket.socket) -> None:
         self.socket = open_socket
         self._state = h11.Connection(h11.CLIENT, max_incomplete_event_size=_PIECE)
-        self._since = time.monotonic()
-
-    def fresh(self) -> bool:
-        """Whether it may be used again: not idle for long, and silent since."""
-        return time.monotonic() - self._since < _IDLE and not select.select([self.socket], [], [], 0)[0]
 
     def exchange(self, request: h11.Request, body: bytes, deadline: float, most: int) -> Reply:
         """Sends a request and reads its answer."""
@@ -81,14 +75,6 @@ class _Connection:
             raise Late from error
         except (OSError, h11.RemoteProtocolError) as error:
             raise Broken(f"the connection broke ({type(broken or error).__name__})") from error
-
-    def again(self) -> bool:
-        """Prepares for another exchange; False: it cannot be used for one."""
-        if self._state.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE} or self._state.trailing_data[0]:
-            return False
-        self._state.start_next_cycle()
-        self._since = time.monotonic()
-        return True
 
     def _send(self, content: bytes, deadline: float) -> None:
         view = memoryview(content)
@@ -123,7 +109,7 @@ class _Connection:
 
 
 class Connections:
-    """Connections to one host, asked from several threads at once; each thread uses one, and leaves it for others.
+    """Connections to one host, asked from several threads at once.
 
     Args:
         url: any address of the host.
@@ -133,7 +119,6 @@ class Connections:
     def __init__(self, url: str, proxy: str | None = None) -> None:
         self._url, self._proxy = httpx.URL(url), None if proxy is None else _proxy(proxy)
         self._lock = threading.Lock()
-        self._idle: list[_Connection] = []
         self._busy: set[socket.socket] = set()
 
     def exchange(self, method: str, path: str, headers: Headers, body: bytes, deadline: float, most: int) -> Reply:
@@ -148,18 +133,11 @@ class Connections:
             most: the most bytes of an answer.
         """
         whole = _sent(method, self._target(path), self._headers(headers, body))
-        connection = self._take() or _Connection(self._connect(deadline))
+        connection = _Connection(self._connect(deadline))
         try:
-            reply = connection.exchange(whole, body, deadline, most)
-        except BaseException:
+            return connection.exchange(whole, body, deadline, most)
+        finally:
             self._forget(connection.socket)
-            raise
-        with self._lock:
-            kept = connection.socket in self._busy and connection.again()
-            self._idle += [connection] if kept else []
-        if not kept:
-            self._forget(connection.socket)
-        return reply
 
     def abort(self) -> None:
         """Ends whatever is under way, at once."""
@@ -168,24 +146,9 @@ class Connections:
                 with suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
 
-    def close(self) -> None:
-        """Closes the connections that nobody uses."""
-        while (connection := self._take()) is not None:
-            self._forget(connection.socket)
-
     @cached_property
     def _tls(self) -> ssl.SSLContext:
         return httpx.create_ssl_context()
-
-    def _take(self) -> _Connection | None:
-        while True:
-            with self._lock:
-                if not self._idle:
-                    return None
-                connection = self._idle.pop()
-            if connection.fresh():
-                return connection
-            self._forget(connection.socket)
 
     def _forget(self, used: socket.socket) -> None:
         with self._lock:
@@ -247,7 +210,13 @@ class Connections:
 
     def _headers(self, headers: Headers, body: bytes) -> Headers:
         through = [] if self._proxy is None or self._url.scheme == "https" else _proxy_key(self._proxy)
-        return [("host", self._url.netloc.decode()), *headers, ("content-length", str(len(body))), *through]
+        return [
+            ("host", self._url.netloc.decode()),
+            ("connection", "close"),
+            *headers,
+            ("content-length", str(len(body))),
+            *through,
+        ]
 
 
 def path_of(url: str) -> str:

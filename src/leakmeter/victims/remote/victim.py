@@ -109,8 +109,8 @@ class RemoteVictim(Victim):
         self._pool = ThreadPoolExecutor(connections, "leakmeter-http")
 
     def close(self) -> None:
-        """Closes its connections."""
-        self._client.close()
+        """Ends its threads; it cannot be asked afterwards."""
+        self._pool.shutdown(wait=False)
 
     def compute(self, x: Tensor, question: Question) -> Tensor:
         """Answers in the order of the rows. The first failure ends the question, once nothing is under way."""

@@ -19,15 +19,15 @@ from leakmeter.files import LIMIT_VARIABLE, most_bytes
 SECONDS = 60.0
 
 
-def tried(module: str, path: Path, *more: str) -> None:
-    """Runs a module, which ends in `limited`, on the file; UsageError unless it ends well."""
+def tried(module: str, path: Path, *more: str, seconds: float = SECONDS) -> None:
+    """Runs a module, which ends in `limited`, on the file; UsageError unless it ends well and in time."""
     limit = most_bytes() + 4 * path.stat().st_size
     command = [sys.executable, "-m", module, str(limit), str(path), *more]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
     try:
-        ended = subprocess.run(command, capture_output=True, timeout=SECONDS, env=environment, check=False)
+        ended = subprocess.run(command, capture_output=True, timeout=seconds, env=environment, check=False)
     except subprocess.TimeoutExpired as error:
-        raise UsageError(f"{path} could not be opened within {SECONDS:g} s") from error
+        raise UsageError(f"{path} could not be opened within {seconds:.0f} s") from error
     if ended.returncode == 0:
         return
     said = ended.stdout.decode(errors="replace").strip()
@@ -44,7 +44,7 @@ def limited(use: Callable[..., None]) -> None:
     except MemoryError:
         print("it needs more memory than it may have")  # noqa: T201
         sys.exit(1)
-    except Exception as error:
+    except BaseException as error:  # a panic of a library in Rust is no Exception
         print(" ".join(str(error).split())[:300] or type(error).__name__)  # noqa: T201
         sys.exit(1)
 
