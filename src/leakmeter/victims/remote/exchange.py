@@ -1,9 +1,9 @@
 """HTTP/1.1 with one deadline: whatever a server sends, and however slowly, an exchange ends in time and in memory.
 
 Every wait on the socket is for no longer than what is left of the deadline, so that neither dribbled headers nor
-endless interim answers outlast it. A body is read up to what the caller says an answer can need, and never unpacked. Each
-exchange has a connection of its own: on one that is kept, an answer nobody asked for may come at any moment, and would be
-taken for the next.
+endless interim answers outlast it. A body is read up to what the caller says an answer can need, and never unpacked.
+Each exchange has a connection of its own: on one that is kept, an answer nobody asked for may come at any moment, and
+would be taken for the next.
 """
 
 from __future__ import annotations
