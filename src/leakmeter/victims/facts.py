@@ -58,6 +58,8 @@ class Facts:
     preparation: PreparationSettings | None = None
     assumed: tuple[float, float] | None = None
     """The range to take where nobody says one."""
+    seen: tuple[str, str] | None = None
+    """What test data lie in, to show to whoever must say the range."""
     note: str = ""
     """What the report must say of what was assumed."""
 
@@ -123,9 +125,10 @@ class Facts:
         """Asks for the range of inputs where nobody has said it."""
         missing = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
         if missing and self.columns is None and self.assumed is None:
+            shown = "" if self.seen is None else f"; the test data lie in --low={self.seen[0]} --high={self.seen[1]}"
             raise UsageError(
                 f"the range of the inputs cannot be read off this victim; pass {' and '.join(missing)}, "
-                f"for example low=0.0, high=1.0 (None: unbounded), on the command line --low 0 --high 1"
+                f"for example low=0.0, high=1.0 (None: unbounded), on the command line --low 0 --high 1{shown}"
             )
 
     def _preparation(self) -> Preparation:
