@@ -17,7 +17,7 @@ from leakmeter.victims.remote.pace import Share
 from leakmeter.victims.trees import column_names
 from leakmeter.victims.victim import Victim
 
-_FEW = 12  # features of which a message shows the range of each
+_FEW = 32  # features of which a message shows the range of each
 _READ_OFF = (
     "The ranges and levels of the columns were read off {}: the attacker was told them, and asked nothing outside; "
     "`leakmeter init --data` writes them into [columns] for you to correct."

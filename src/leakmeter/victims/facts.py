@@ -207,7 +207,7 @@ class Facts:
         except (Exception, SystemExit, GeneratorExit) as error:
             raise UsageError(
                 f"the victim raised {type(error).__name__} on a probe of shape {tuple(points.shape)}: "
-                f"{first_line(error)}; {_advice(error, draft.input_shape)}"
+                f"{first_line(error)}; {_advice(error, draft)}"
             ) from error
         if not isinstance(answer, Tensor) or answer.dim() not in (1, 2) or len(answer) != len(points):
             got = f"shape {tuple(answer.shape)}" if isinstance(answer, Tensor) else type(answer).__name__
@@ -253,11 +253,17 @@ class Facts:
 _BOUNDS = ("low", "high")
 
 
-def _advice(error: BaseException, shape: tuple[int, ...]) -> str:
+def _advice(error: BaseException, spec: VictimSpec) -> str:
     """What to look at when a victim does not take the probe."""
+    if spec.columns is not None:
+        return (
+            f"it was given rows of the {len(spec.columns)} columns {', '.join(spec.columns.names[:12])}"
+            f"{', …' if len(spec.columns) > 12 else ''}; if one of them holds the classes, name it: [data] target, on "
+            f"the command line --target-column {spec.columns.names[-1]}"
+        )
     if isinstance(error, KeyError | IndexError | AttributeError) or "column" in str(error).lower():
         return "it is given a plain array: where it wants a data frame, name its columns ([columns], columns=)"
-    if len(shape) == 3:
+    if len(spec.input_shape) == 3:
         return "check input_shape, which is channels, height, width, and pass layout='nhwc' if it takes channels last"
     return "check input_shape"
 
