@@ -64,17 +64,25 @@ class Auto(Attack):
         return self.effort * size * math.sqrt(known)
 
     def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float | None:
-        """Of learning, with the trials before each copy."""
+        """Of learning, with the trials between rounds of asking and before each copy."""
         if spec.columns is not None:
             return self._tabular().expected_seconds(spec, stops)
         spec = reduced_spec(spec)
-        seconds, searched = 0.0, 0
-        for stop in (stop for stop in stops if stop >= _LEAST):
-            all_of_them = len(self.students or usual_students(spec)) + 3
-            trials = all_of_them if stop >= _MULTIPLIED * searched else _AGAIN
-            searched = stop if trials == all_of_them else searched
-            seconds += self.seconds_for(stop, spec) * (1 + trials / _trials(spec))
+        seconds, searched, before = 0.0, 0.0, 0
+        rounds = math.ceil((self.rounds + 2) / 2)  # of coarse answers so many as were set, of exact ones two
+        for stop in stops:
+            for n in (before + (stop - before) * turn / rounds for turn in range(1, rounds + 1)):
+                if n >= _LEAST:
+                    all_anew = n >= _MULTIPLIED * searched
+                    trials = len(self.students or usual_students(spec)) + 3 if all_anew else _AGAIN
+                    searched = n if all_anew else searched
+                    seconds += _TAKEN * trials * self.trial_seconds(round(n), spec)
+            seconds, before = seconds + (self.seconds_for(stop, spec) if stop >= _LEAST else 0.0), stop
         return seconds
+
+    def trial_seconds(self, n: int, spec: VictimSpec) -> float:
+        """What trying a student on `n` answers is worth: a fraction of a copy, some seconds at least."""
+        return max(self.seconds_for(n, spec) / _trials(spec), _SHORTEST * min(1.0, self.effort / _LITTLE))
 
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """At each stop a fresh copy from everything asked up to there."""
@@ -205,7 +213,7 @@ class Chooser:
 
     def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
         x, answer = part.x[part.learned], rows_of(part.answer, part.learned)
-        seconds = max(self._seconds(len(x)) / _trials(self.spec), _SHORTEST * min(1.0, self.attack.effort / _LITTLE))
+        seconds = self.attack.trial_seconds(len(x), self.spec)
         try:
             model = self._fit(candidate, x, answer, f"{name}-trial", seconds)
         except Inconclusive:  # it diverged
@@ -353,5 +361,5 @@ _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share
 _TRIALS, _TRIALS_LARGE, _SHORTEST = 8, 12, 1.0  # a trial takes this fraction of a copy's time, some seconds at least
 _SMALL = 1024  # features up to which a network has time enough to learn twice
 _ERRORS = 2.0  # standard errors by which to learn from less must be better
-_LITTLE = 0.2  # effort below which also these are cut
+_LITTLE, _TAKEN = 0.2, 0.6  # effort below which also these are cut; of which so much is taken: some students are solved
 _AGAIN = 2  # candidates compared again when there are more answers
