@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from leakmeter.extraction.auto import Auto, Chooser
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.students.mean import Mean
+from leakmeter.extraction.students.reduced import reduced
 from leakmeter.oracle.answer import Answer
 from leakmeter.seeds import derive
 from leakmeter.victims.spec import VictimSpec
@@ -38,7 +39,7 @@ def copy_from(given: Given, spec: VictimSpec, seed: int, copies: int = 1, **opti
         copies: how many are made with different seeds; the copy is their mean, which is better and steadier than one.
         **options: of the attack `auto`, such as effort and students.
     """
-    attack, made = Auto(**options), []
+    attack, made, given = Auto(**options), [], Given(reduced(given.x), given.answer)
     for number in range(copies):
         job = AttackJob(derive(seed, "copy", number), torch.device("cpu"))
         made.append(Chooser(attack, spec, job, given).copied(f"{len(given.x)}"))

@@ -170,6 +170,8 @@ class DeepSearch:
         reading = self.peeler.read()
         self.progress.unexplained = int(reading.open.sum())
         x, cells = self._cells()
+        if not len(x):  # the budget ended before any cell was known
+            return None, x, x.new_empty(0)
         known = regress(reading.stack, x, cells)
         known.open = Bank(list(self.surveys)).x[: len(reading.open)][reading.open]
         off = self.off(known, x, cells.f)
