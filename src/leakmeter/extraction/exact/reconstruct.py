@@ -18,14 +18,17 @@ from leakmeter.extraction.exact.asking import Asker, Pieces
 from leakmeter.extraction.exact.extremes import extreme_points
 from leakmeter.extraction.exact.kinks import CrowdedError
 from leakmeter.extraction.exact.line import Line, SaturatedError
+from leakmeter.extraction.exact.meeting import meeting_points
 from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.probes import far_points, start_points
+from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.seeds import stream
 
 Watch = Callable[[OneHidden], None]
 _CANDIDATES = 8
 _HALVINGS = 24
 _EXTREMES, _SWEEPS = 128, 3
+_FAR = 100.0
 _AGAIN = 2, 0.1
 """So many units, and such a share of those known, may bend otherwise than before: a bend taken for one that was two."""
 _AGAIN_IN_ALL = 8, 0.5
@@ -120,10 +123,16 @@ def _look_at_extremes(
     patience: int,
     max_lines: int,
 ) -> None:
-    """Visits the extremes of what the copy does, again and again (their answers are kept) until none surprises."""
+    """Visits extremes of what the copy does and places where its units meet, again and again, until none surprises."""
     found.proved = patience == 0
     starts = start_points(asker.spec, min(patience // 2 + 1, _EXTREMES), generator)
-    points = extreme_points(found.network.pieces, asker.spec, starts, generator)
+    layer = Stack([Layer.of(found.network.normals, -found.network.offsets)])
+    points = torch.cat(
+        [
+            extreme_points(found.network.pieces, asker.spec, starts, generator),
+            start + (meeting_points(layer, asker.spec, starts, generator, _FAR) - start) / 2**found.halvings,
+        ]
+    )
     if found.proved or asker.room(len(points)) < len(points):
         return
     answer = asker.ask(points)
