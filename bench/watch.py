@@ -2,86 +2,131 @@
 
     OMP_NUM_THREADS=1 python bench/watch.py [--part thieves|nights|scan] [--seed 100] [--thieves 30] [--rows 10000000]
 
-1. `thieves`: many thieves (uniform points, `auto`, pools of real data; labels and probabilities; small and large
-   budgets), each alone in a log: the fidelity that watch states against what the real attack got.
+1. `thieves`: many thieves (uniform points, `auto`, `surrogate`, `procedural`, with data and without; labels,
+   probabilities, rounded ones, the best class; small and large budgets), each alone in a log: the fidelity that watch
+   states against what the real attack got. Goes on where a stopped run of the same command was.
 2. `nights`: 50 clients, one to five of them thieves (alone, slow, or with ten accounts), a log read night by night:
    the first alarm of every thief whose copy passes 80 %, and the honest clients flagged.
 3. `scan`: a log of many rows, read and ranked: seconds and the peak of memory.
 
-Victim: LeNet on 8×8 digits (the demo's); honest users ask test digits. Writes results/bench/watch-<part>.json.
+Victims: networks on 8×8 digits, trees on tables (`_watched.py`). Writes results/bench/watch-<part>.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import torch
-from _keep import keep
+from _keep import FOLDER, keep
+from _watched import VICTIMS, Watched
 
-from leakmeter.data.catalogue import load
-from leakmeter.evaluation.score import Reference, reference
-from leakmeter.plan import Plan, make_plan
+from leakmeter.evaluation.score import Reference
+from leakmeter.studies.provenance import fingerprint
 from leakmeter.traffic.client import DAY, START, Client, split
 from leakmeter.traffic.honest import honest_clients
 from leakmeter.traffic.log import write_log
 from leakmeter.traffic.thieves import thief
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.victim import Victim
+from leakmeter.watch.copies import Bench, grown
 from leakmeter.watch.flow import watch
-from leakmeter.watch.record import WatchResult
+from leakmeter.watch.record import Point, WatchResult
+from leakmeter.watch.rows import rows_of
 from leakmeter.watch.settings import LogSettings
 from leakmeter.watch.signals import ranked_clients
 from leakmeter.watch.state import State
 
-EFFORT = 0.05
-VICTIM = {"source": "leakmeter.demo:digits_victim", "input_shape": [1, 8, 8], "low": 0.0, "high": 1.0, "classes": 10}
-
-
-def planned(**log: Any) -> Plan:
-    section = {"effort": EFFORT, "detectors": [], "train": 10, **log}
-    return make_plan({"name": "bench", "victim": VICTIM, "data": {"name": "digits"}, "log": section})
-
-
-def digits() -> tuple[Victim, torch.Tensor, torch.Tensor, Reference]:
-    """The victim, what thieves may have, what honest users ask, and the truth on test inputs."""
-    given = {key: value for key, value in VICTIM.items() if key != "source"}
-    victim = load_victim(VICTIM["source"], **given | {"outputs": "logits", "input_shape": (1, 8, 8)})
-    test = load("digits", "test")
-    return victim, load("digits", "train").x, test.x, reference(victim, test)
+EFFORT = 0.1
+_STEPS = {"steps": 300, "batch": 100, "lr": 3e-3, "schedule": "cyclic"}
+PICTURES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("auto", {"effort": EFFORT}),
+    ("surrogate", {"recipe": _STEPS, "pool": "own"}),
+    ("uniform", {"effort": EFFORT}),
+    ("procedural", {"committee": 1, "lessons": 0, "learn": _STEPS}),
+    ("auto", {"effort": EFFORT, "pool": "own"}),
+)
+TABLES = (PICTURES[0], PICTURES[2], PICTURES[4])
+VIEWS = ("probs", "labels", "probs:2", "top:1")
+BUDGETS = (200, 400, 800)
 
 
 def thieves(count: int, seed: int) -> Iterator[dict[str, Any]]:
     """Each alone, so that what is compared is the copy and not the ranking; the record grows with every thief."""
-    victim, pool, _, truth = digits()
-    kinds = [("uniform", {}), ("auto", {}), ("auto", {"pool": pool})]
-    rows = []
-    for number in range(count):
-        attack, options = kinds[number % 3]
-        view, budget = ("probs", "labels")[number // 3 % 2], (200, 500, 1000)[number // 6 % 3]
-        one = thief(victim, attack, budget, view=view, test=truth, seed=seed + number, effort=EFFORT, **options)
+    rows = _before(count, seed)
+    for number in range(len(rows), count):
+        place, name = divmod(number, len(VICTIMS))
+        name = [*VICTIMS][name]
         with tempfile.TemporaryDirectory() as folder:
-            write_log(Path(folder) / "log.jsonl", [one])
-            found = watch(Path(folder) / "log.jsonl", planned(seed=seed), out=Path(folder) / "runs", progress=False)
-        stated, got = found.clients[0].fidelity, one.fidelity or 0.0
-        what = f"{attack}{' with data' if options else ''}"
-        rows.append({"attack": what, "view": view, "queries": budget, "real": got, "stated": stated})
+            rows.append(_alone(VICTIMS[name](Path(folder), seed), place, seed + number, Path(folder)))
+        rows[-1]["victim"] = name
         short = [row for row in rows if row["stated"] < row["real"] - 0.03]
         yield {
             "thieves": len(rows),
             "of planned": count,
+            "effort of thieves and of watch": EFFORT,
             "more than 3 points below the real attack": len(short),
             "mean difference": fmean(row["stated"] - row["real"] for row in rows),
             "worst": min(row["stated"] - row["real"] for row in rows),
             "rows": rows,
         }
+
+
+def _before(count: int, seed: int) -> list[dict[str, Any]]:
+    """The thieves that an earlier, stopped run of the same command has measured."""
+    path = FOLDER / "watch-thieves.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    same = found.get("command") == _command("thieves", seed, "--thieves", count)
+    return found["rows"] if same and found["code"] == fingerprint() else []
+
+
+def _command(part: str, seed: int, flag: str, size: int) -> str:
+    return f"python bench/watch.py --part {part} --seed {seed} {flag} {size}"
+
+
+def _alone(watched: Watched, place: int, seed: int, folder: Path) -> dict[str, Any]:
+    """One thief: the attack, the view and the budget go round with its place among those of this victim."""
+    kinds = PICTURES if watched.victim.spec.columns is None else TABLES
+    attack, options = kinds[place % len(kinds)]
+    own = options.get("pool") == "own"
+    options = options | ({"pool": watched.pool} if own else {})
+    view, budget = VIEWS[place % len(VIEWS)], BUDGETS[place % len(BUDGETS)]
+    start = time.process_time()
+    one = thief(watched.victim, attack, budget, view=view, test=watched.truth, seed=seed, **options)
+    stolen = time.process_time() - start
+    view_read, found = _stated(watched, one, seed, folder)
+    return {
+        "attack": f"{attack}{' with data' if own else ''}",
+        "view": view,
+        "read as": view_read,
+        "queries": len(one),
+        "seed": seed,
+        "real": one.fidelity or 0.0,
+        "stated": found.fidelity,
+        "interval": found.interval.model_dump(mode="json"),
+        "seconds of the thief": round(stolen, 1),
+        "seconds of watch": round(time.process_time() - start - stolen, 1),
+    }
+
+
+def _stated(watched: Watched, client: Client, seed: int, folder: Path) -> tuple[str, Point]:
+    """What a watch makes of the client's log, without how the copy grew."""
+    write_log(folder / "log.jsonl", [client])
+    settings = LogSettings(effort=EFFORT, seed=seed)
+    with closing(State(folder / "state")) as state:
+        state.read([("log", folder / "log.jsonl")], settings, watched.victim.spec)
+        rows = rows_of(state, [client.name], watched.victim.spec, folder, settings.most, sample=True)
+        desk = Bench(state, watched.victim.spec, watched.truth, settings)
+        return str(rows.given.answer.view), grown(desk, desk.key, rows, line=2.0)[-1]
 
 
 def nights(runs: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -212,7 +257,7 @@ def main() -> None:
     torch.set_num_threads(1)
     size = {"thieves": asked.thieves, "nights": asked.runs, "scan": asked.rows}[asked.part]
     flag = {"thieves": "--thieves", "nights": "--runs", "scan": "--rows"}[asked.part]
-    about = {"command": f"python bench/watch.py --part {asked.part} --seed {asked.seed} {flag} {size}"}
+    about = {"command": _command(asked.part, asked.seed, flag, size)}
     parts = {"thieves": thieves, "nights": nights, "scan": scan}
     for record in parts[asked.part](size, asked.seed):
         keep(f"watch-{asked.part}", about | record)
