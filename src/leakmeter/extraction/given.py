@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -22,6 +22,11 @@ class Given:
 
     x: Tensor
     answer: Answer
+
+    def first(self, n: int) -> Given:
+        """The first `n` of them."""
+        columns = {name: column[:n] for name, column in self.answer.columns.items()}
+        return Given(self.x[:n], replace(self.answer, columns=columns))
 
     def plausible(self) -> Tensor:
         """All rows: nobody says where they come from."""

@@ -40,7 +40,7 @@ class Rows:
 
     def first(self, n: int) -> Given:
         """The first `n` queries with their answers."""
-        return Given(self.given.x[:n], replace(self.given.answer, columns=_first(self.given.answer.columns, n)))
+        return self.given.first(n)
 
 
 def rows_of(state: State, clients: list[str], spec: VictimSpec, folder: Path, most: int, sample: bool = False) -> Rows:
@@ -72,10 +72,6 @@ def rows_of(state: State, clients: list[str], spec: VictimSpec, folder: Path, mo
     digests = np.asarray(parts["digest"][good], dtype=np.uint64)[shown.numpy()]
     given = Given(x[shown], replace(answer, columns=columns))
     return Rows(given, torch.from_numpy(moments[turn][good])[shown], digests, int((~good).sum()))
-
-
-def _first(columns: dict[str, Tensor], n: int) -> dict[str, Tensor]:
-    return {name: column[:n] for name, column in columns.items()}
 
 
 def _inputs(parts: dict[str, NDArray[Any]], spec: VictimSpec, folder: Path) -> tuple[Tensor, NDArray[np.bool_]]:
