@@ -149,6 +149,15 @@ class Chooser:
         """A copy from all answers there are."""
         return whole(self._copy(self._best(name), name), self.victim)
 
+    def compared(self, name: str) -> dict[tuple[Candidate, ...], float]:
+        """What all candidates came to on answers held out; nothing where these are too few."""
+        self._best(name)
+        return {trial.candidates: trial.held_out for trial in self.ranking}
+
+    def copied_by(self, candidates: tuple[Candidate, ...], name: str) -> nn.Module:
+        """A copy from all answers there are, by these."""
+        return self._copy(_Trial(candidates, 0.0, Mean([])), name)
+
     def _coarse(self, best: _Trial) -> bool:
         """Whether answers say little more than a label: by what they show, or by what proved best to read of them."""
         return best.candidates[0].reading == "labels" or not self.asker.answer.view.tells_logits
