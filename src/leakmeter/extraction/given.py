@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from leakmeter.extraction.auto import Auto, Chooser
+from leakmeter.extraction.auto import Auto
 from leakmeter.extraction.base import AttackJob
+from leakmeter.extraction.chooser import Chooser
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.oracle.answer import Answer
 from leakmeter.seeds import derive
