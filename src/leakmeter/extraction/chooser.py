@@ -119,15 +119,16 @@ class Chooser:
 
     def _simplest(self) -> _Trial:
         """What to use where there are too few answers to hold some out."""
-        way, change = readings(self.asker.answer.view, self.spec.classes)[0], augmentations(self.spec)[0]
+        way, change = self._readings()[0], augmentations(self.spec)[0]
         student = (self.attack.students or usual_students(self.spec))[0]
         return _Trial((Candidate(student, way, change),), 0.0, Mean([]))
 
+    def _readings(self) -> tuple[Reading, ...]:
+        return readings(self.asker.answer.view, self.spec.classes, large=self.spec.features > SMALL)
+
     def _search(self, part: _Part, name: str) -> list[_Trial]:
         """Students first, then for the best of them the other ways to read answers, then the other augmentations."""
-        ways, changes = readings(self.asker.answer.view, self.spec.classes), augmentations(self.spec)
-        if self.spec.features > SMALL:  # what a short trial learns first
-            ways = tuple(sorted(ways, key=lambda way: way != "softened"))
+        ways, changes = self._readings(), augmentations(self.spec)
         names = self.attack.students or usual_students(self.spec)
         trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in names]
         best = part.ranked(trials)[0].candidates[0]
