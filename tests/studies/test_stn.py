@@ -98,8 +98,8 @@ def test_training_for_the_dual_bound_certifies_what_no_attack_breaks():
     x = 0.2 * torch.rand(64, 1, 28, 28, generator=generator)
     x[y == 1, :, :14] += 0.5
     network = wsmk18.small_network(0)
-    before = wsmk18.measured(network, x[:20], y[:20], seed=0, eps=0.3)["certified"]
+    before = wsmk18.measured([network], x[:20], y[:20], seed=0, eps=0.3)["certified"]
     fit(network, (x, y), partial(wsmk18._loss, 0.3), Recipe(steps=15, batch=16, lr=3e-3), seed=0)
-    after = wsmk18.measured(network.eval(), x[:20], y[:20], seed=0, eps=0.3)
+    after = wsmk18.measured([network.eval()], x[:20], y[:20], seed=0, eps=0.3)
     assert before < 0.5 < after["certified"] <= after["under_attack"]
     assert after["certified_and_broken"] == 0

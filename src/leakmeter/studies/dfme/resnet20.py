@@ -9,9 +9,9 @@ from typing import Any
 
 from leakmeter.data.catalogue import load
 from leakmeter.evaluation.score import predict
-from leakmeter.studies.dfme._resnet20 import resnet20
 from leakmeter.studies.dfme.logits import recovery
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.strangers import resnet20
 
 
 def main(settings: StudyOptions) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A stranger's ResNet-20 for CIFAR-10 (He et al. 2016, section 4.2; shortcuts without weights)."""
+"""Networks that others trained, from files in the folder LEAKMETER_VICTIMS."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import os
 from pathlib import Path
 
 import safetensors.torch
+import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from leakmeter.errors import UsageError
+from leakmeter.errors import UsageError, missing_extra
 from leakmeter.models.inputs import Normalize
 
-FILE = "cifar10-resnet20.safetensors"
+RESNET20, WSMK18 = "cifar10-resnet20.safetensors", "cifar10-conv-kw-base.onnx"
 
 
 class _Block(nn.Module):
@@ -31,7 +32,7 @@ class _Block(nn.Module):
 
 
 class ResNet20(nn.Module):
-    """Three stages of three blocks."""
+    """He et al. 2016, section 4.2: three stages of three blocks; shortcuts without weights."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,10 +49,29 @@ class ResNet20(nn.Module):
 
 
 def resnet20() -> nn.Module:
-    """The network for images in [0, 1]; its weights lie in the folder LEAKMETER_VICTIMS."""
-    path = Path(os.environ.get("LEAKMETER_VICTIMS", ".")) / FILE
-    if not path.exists():
-        raise UsageError(f"there is no {path}; set LEAKMETER_VICTIMS to the folder that holds {FILE}")
+    """ResNet-20 for CIFAR-10 images in [0, 1]."""
     network = ResNet20()
-    network.load_state_dict(safetensors.torch.load(path.read_bytes()))
+    network.load_state_dict(safetensors.torch.load(_file(RESNET20).read_bytes()))
     return nn.Sequential(Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)), network).eval()
+
+
+def wsmk18() -> nn.Sequential:
+    """For CIFAR-10 images in [0, 1], trained for provable robustness by the method of WSMK18."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise missing_extra("onnx", "onnx") from error
+    network = nn.Sequential(
+        *(nn.Conv2d(3, 8, 4, 2, 1), nn.ReLU(), nn.Conv2d(8, 16, 4, 2, 1), nn.ReLU(), nn.Flatten()),
+        *(nn.Linear(1024, 100), nn.ReLU(), nn.Linear(100, 10)),
+    )
+    parts = onnx.load(_file(WSMK18)).graph.initializer
+    network.load_state_dict({part.name: torch.from_numpy(onnx.numpy_helper.to_array(part).copy()) for part in parts})
+    return nn.Sequential(Normalize((0.485, 0.456, 0.406), (0.225, 0.225, 0.225)), network).eval()
+
+
+def _file(name: str) -> Path:
+    path = Path(os.environ.get("LEAKMETER_VICTIMS", ".")) / name
+    if not path.exists():
+        raise UsageError(f"there is no {path}; set LEAKMETER_VICTIMS to the folder that holds {name}")
+    return path
