@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from leakmeter.certificates import certify
-from leakmeter.studies import STUDIES
+from leakmeter.studies import ROWS, STUDIES
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.stn import fig4
 from leakmeter.studies.stn._attacks import Defended, Noisy, curve
@@ -83,6 +83,7 @@ def test_rehearsal(tmp_path, name, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     found = STUDIES[name](StudyOptions(tmp_path, seeds=1, quick=True))
     assert found["cells"]
+    assert ROWS[name](found)
     if name == "stn-soundness":
         assert found["cells"]["0.99 R/seed0"]["flipped"] == 0
 

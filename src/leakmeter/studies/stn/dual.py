@@ -18,6 +18,7 @@ from leakmeter.certificates.dual import Ball, dual_certified
 from leakmeter.evaluation.intervals import exact
 from leakmeter.evasion.base import evade
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row, share
 from leakmeter.studies.stn._networks import ALPHA, clean_accuracy, images, votes
 from leakmeter.studies.stn._program import off_by
 from leakmeter.studies.strangers import wsmk18
@@ -45,6 +46,25 @@ def main(settings: StudyOptions) -> dict[str, Any]:
     found = record.write()
     _draw(found["cells"], settings.out / "stn-dual.png")
     return found
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """The bound against a solver and an attack; the stranger's network by the bound and by votes."""
+    cells = found["cells"]
+    programs = next(cell for key, cell in cells.items() if key.endswith("programs"))
+    attacked = cells["attacks, linf"]
+    off, broken, n = programs["largest_difference"], attacked["certified_and_broken"], attacked["images"]
+    told = [
+        Row("off the program's optimum", f"{off:.1e}", f"{programs['networks']} networks", 1, "goal 1e-6", off <= 1e-6),
+        Row("certified and broken, linf 2/255", f"{broken} of {n}", "PGD, 40 steps", 1, "goal 0", broken == 0),
+        share("certified by the bound, linf 2/255", [attacked["certified"]], n, f"{n} images"),
+    ]
+    for name in (key for key in cells if key.startswith(("dual", "STN"))):
+        points = [point for point in cells[name] if point["radius"] in (0.05, RADII[-2])]
+        inputs = points[0]["interval"]["n"]
+        budget = f"{inputs} images" + (f", {found['n']:,} votes" if name.startswith("STN") else "")
+        told += [share(f"{name}: certified at {p['radius']:g}", [p["accuracy"]], inputs, budget) for p in points]
+    return told
 
 
 def _programs(seed: int, count: int) -> dict[str, Any]:

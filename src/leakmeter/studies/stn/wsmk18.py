@@ -25,12 +25,13 @@ from leakmeter.files import write_atomic
 from leakmeter.seeds import derive, private_randomness
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.provenance import fingerprint
+from leakmeter.studies.rows import Row, by_group, share
 from leakmeter.studies.stn._networks import images
 from leakmeter.tensors import to_safetensors
 from leakmeter.training.loop import Batch, Recipe, fit
 
 EPS = 1.58
-STAGES = (0.1, 0.4, 0.8, 1.2, EPS, EPS)
+STAGES = (0.4, 0.8, 1.2, EPS, EPS, EPS, EPS)
 """Distances trained for, one after the other."""
 NETWORKS = 2
 """Of the cascade. The paper's has more."""
@@ -48,6 +49,17 @@ def main(settings: StudyOptions) -> dict[str, Any]:
         for number in settings.numbers:
             record.cell(f"{name}/seed{number}", partial(_cell, settings, steps, length, number, count))
     return record.write()
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """Certified and natural accuracy, one network and a cascade."""
+    told = []
+    for name, cells in by_group(found["cells"]).items():
+        budget = f"{cells[0]['images']:,} images, {sum(cell['certified_and_broken'] for cell in cells)} broken by PGD"
+        for what in ("certified", "natural"):
+            values, paper = [cell[what] for cell in cells], PAPER[name][what]
+            told.append(share(f"{name}: {what}", values, cells[0]["images"], budget, paper=paper))
+    return told
 
 
 def _cell(settings: StudyOptions, steps: int, length: int, seed: int, count: int) -> dict[str, Any]:
