@@ -2,14 +2,17 @@
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from leakmeter.studies import ROWS, STUDIES
+from leakmeter.studies import ROWS, STUDIES, copies
 from leakmeter.studies.codfe.table3 import settled
 from leakmeter.studies.copies import at, median_over_seeds, over_seeds, share_over_seeds
 from leakmeter.studies.options import StudyOptions
+from leakmeter.victims.load import load_victim
 
 DATA = os.environ.get("LEAKMETER_DATA")
 NAMES = [
@@ -55,6 +58,31 @@ def test_means_over_seeds_carry_their_values_and_interval() -> None:
     gain = median_over_seeds([-3.0, 1.0, 2.0])
     assert (gain["median"], gain["interval"]["low"], gain["interval"]["high"]) == (1.0, -3.0, 2.0)
     assert gain["interval"]["confidence"] == 0.75
+
+
+def test_a_copy_that_was_killed_is_not_paid_for_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    asked: list[int] = []
+
+    def answer(x: np.ndarray) -> np.ndarray:
+        asked.append(len(x))
+        return np.eye(10)[(x.reshape(len(x), -1).sum(1) * 10).astype(int) % 10]
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    victim = load_victim(answer, input_shape=(1, 8, 8), low=0.0, high=1.0, classes=10, outputs="probs")
+    monkeypatch.setattr(copies, "victim_of", lambda *_: victim)
+    made = partial(copies.steal, StudyOptions(tmp_path), "dast", "digits", view="probs", stops=[60], seed=0, width=2)
+    with monkeypatch.context() as once:
+        once.setattr(copies, "save_network", killed)
+        with pytest.raises(KeyboardInterrupt):
+            made(batch=20, student="mlp:8")
+    asked.clear()
+    copy = made(batch=20, student="mlp:8")
+    assert (sum(asked), copy.facts["curve"][-1]["queries"], copy.sheet.exists()) == (0, 60, True)
+    assert not list((tmp_path / "leakmeter" / "copies").glob("*/"))
+    assert made(batch=20, student="mlp:8").facts == copy.facts
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ def resnet20() -> nn.Module:
     """ResNet-20 for CIFAR-10 images in [0, 1]."""
     network = ResNet20()
     network.load_state_dict(safetensors.torch.load(_file(RESNET20).read_bytes()))
-    return nn.Sequential(Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)), network).eval()
+    return _for_cifar10(network, (0.229, 0.224, 0.225))
 
 
 def wsmk18() -> nn.Sequential:
@@ -67,7 +67,14 @@ def wsmk18() -> nn.Sequential:
     )
     parts = onnx.load(_file(WSMK18)).graph.initializer
     network.load_state_dict({part.name: torch.from_numpy(onnx.numpy_helper.to_array(part).copy()) for part in parts})
-    return nn.Sequential(Normalize((0.485, 0.456, 0.406), (0.225, 0.225, 0.225)), network).eval()
+    return _for_cifar10(network, (0.225, 0.225, 0.225))
+
+
+def _for_cifar10(network: nn.Module, std: tuple[float, float, float]) -> nn.Sequential:
+    """Behind its normalisation, and saying what `load_victim` wants to know."""
+    whole = nn.Sequential(Normalize((0.485, 0.456, 0.406), std), network).eval()
+    whole.__dict__.update(input_shape=(3, 32, 32), low=0.0, high=1.0)
+    return whole
 
 
 def _file(name: str) -> Path:
