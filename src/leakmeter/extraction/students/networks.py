@@ -128,4 +128,4 @@ LENET = Network(lambda spec: "lenet:12" if 8 <= _side(spec) < 32 and spec.input_
 CONVOLUTIONAL = Network(
     lambda spec: None if _side(spec) < 8 else "small-conv:16" if spec.input_shape[0] == 1 else "small-conv:32"
 )
-RESIDUAL = Network(lambda spec: "resnet18:8" if _side(spec) >= 24 and spec.input_shape[0] > 1 else None)
+RESIDUAL = Network(lambda spec: "resnet9:16" if _side(spec) >= 24 and spec.input_shape[0] > 1 else None)
