@@ -198,7 +198,7 @@ class Chooser:
         return [less] if less.held_out > best.held_out + _ERRORS * part.error(best.held_out) else []
 
     def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
-        x, answer = part.x[part.learned], rows_of(part.answer, part.learned)
+        x, answer = part.x[part.learned], part.answer.rows(part.learned)
         seconds = max(self._seconds(len(x)) / _trials(self.spec), _SHORTEST * min(1.0, self.attack.effort / _LITTLE))
         try:
             model = self._fit(candidate, x, answer, f"{name}-trial", seconds)
@@ -328,11 +328,6 @@ def ranked(trials: list[_Trial], error: float = 0.0) -> list[_Trial]:
 def _trials(spec: VictimSpec) -> int:
     """How many trials take as long as a copy."""
     return _TRIALS if spec.features <= _SMALL else _TRIALS_LARGE
-
-
-def rows_of(answer: Answer, rows: Tensor) -> Answer:
-    """Some rows of an answer."""
-    return replace(answer, columns={name: column[rows] for name, column in answer.columns.items()})
 
 
 def _pool(attack: Auto, spec: VictimSpec) -> Tensor:

@@ -130,6 +130,7 @@ class Study:
             pool=GAUSSIAN if panel.source == GAUSSIAN else split.attacker.x[rows],
             student=panel.student,
             recipe=self._recipe(panel, arm),
+            **({} if arm == MEMBERSHIP else {"joint": True}),
         )
         score = made.curve[-1].score
         assert score is not None

@@ -81,6 +81,7 @@ def _cell(settings: StudyOptions, data: str, split: Split, setting: Setting, see
         pool=_noise(setting, split.test.input_shape, seed),
         student=setting.student,
         lam=setting.lam,
+        joint=True,
         recipe=Recipe(steps=60 if settings.quick else setting.steps, batch=16, lr=setting.lr, schedule="cyclic"),
     )
     score = made.curve[-1].score
