@@ -213,7 +213,7 @@ def test_an_explanation_that_misleads_is_ignored() -> None:
     for joint in (False, True):
         student, job = network(20, 5, seed=3), AttackJob(0, torch.device("cpu"))
         Gradients(recipe=TWENTY, joint=joint).learn(student, x, lied, job, door.spec)
-        found[joint] = lm.score(student, lm.load_victim(network(20, 5), input_shape=(20,), low=None, high=None), test).fidelity
+        found[joint] = lm.score(student, oracle(network(20, 5), "probs", features=20), test).fidelity
         assert job.notes.get("explanations ignored at") == (None if joint else [40])
     assert found[False] > found[True] + 0.1
 

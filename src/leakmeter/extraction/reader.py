@@ -108,8 +108,8 @@ def spread(answer: Answer) -> float:
 def _distance(model: nn.Module, x: Tensor, answer: Answer) -> float:
     """1 less the cosine of all centred logits: which class leads, by how much more than elsewhere, at any scale."""
     mine, theirs = two_columns(predict(model, x).cpu().float()), answered_scores(answer)
-    flat = [(logits - logits.mean(1, keepdim=True)).flatten() for logits in (mine, theirs)]
-    return 1 - float(torch.cosine_similarity(*flat, dim=0))
+    one, other = ((logits - logits.mean(1, keepdim=True)).flatten() for logits in (mine, theirs))
+    return 1 - float(torch.cosine_similarity(one, other, dim=0))
 
 
 def _shorter(recipe: Recipe) -> Recipe:

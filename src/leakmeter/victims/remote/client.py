@@ -32,6 +32,10 @@ class BadAnswer(ValueError):
     """An answer that cannot be read; the message ends the sentence "the last time ..."."""
 
 
+class Unexplained(BadAnswer):
+    """An answer whose explanation is not where, or not as large as, it was said to be."""
+
+
 class NotFound(VictimError):
     """The server knows no such address."""
 

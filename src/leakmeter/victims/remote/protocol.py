@@ -17,7 +17,7 @@ from pydantic_core import from_json, to_json
 
 from leakmeter.errors import UsageError
 from leakmeter.victims.facts import UNSAID, Facts
-from leakmeter.victims.remote.client import BadAnswer, Client, NotFound
+from leakmeter.victims.remote.client import BadAnswer, Client, NotFound, Unexplained
 
 _DATATYPES = {"float32": "FP32", "float64": "FP64", "int64": "INT64"}
 _INPUTS = {"FP32": torch.float32, "FP64": torch.float64}
@@ -43,12 +43,14 @@ class OpenInference:
         rows: the most rows it takes at once; None: as many as one likes.
     """
 
-    def __init__(self, url: str, metadata: Mapping[str, Any], output: str | None = None) -> None:
+    def __init__(
+        self, url: str, metadata: Mapping[str, Any], output: str | None = None, explained: str | None = None
+    ) -> None:
         self.url = f"{url}/infer"
         self.facts = Facts()
         self.rows: int | None = None
         self._input, self._datatype = _ANY_INPUT, "FP32"
-        self._output = output
+        self._output, self._explained = output, explained
         if inputs := metadata.get("inputs"):
             self._read_input(inputs)
         if outputs := metadata.get("outputs"):
@@ -60,17 +62,23 @@ class OpenInference:
         """A request for some rows."""
         request: dict[str, Any] = {"inputs": [{**tensor(self._input, x), "datatype": self._datatype}]}
         if self._output is not None:
-            request["outputs"] = [{"name": self._output}]
+            request["outputs"] = [{"name": name} for name in (self._output, self._explained) if name is not None]
         return to_json(request)
 
     def decode(self, body: bytes) -> np.ndarray:
         """The output in an answer."""
-        document = parse(body)
-        outputs = document.get("outputs") if isinstance(document, dict) else None
-        if not isinstance(outputs, list) or not outputs:
-            raise BadAnswer("its answer held no outputs")
-        named = [each for each in outputs if isinstance(each, dict) and each.get("name") == self._output]
-        return array(named[0] if named else outputs[0])
+        outputs = _outputs(body)
+        return array(outputs.get(self._output, next(iter(outputs.values()))))
+
+    def decode_explained(self, body: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """The same, and the output that holds the explanation."""
+        outputs = _outputs(body)
+        if self._explained not in outputs:
+            raise Unexplained(f"its answer held no output '{self._explained}', where its explanation should be")
+        maps = outputs.pop(self._explained)
+        if not outputs:
+            raise BadAnswer("its answer held no outputs beside its explanation")
+        return array(outputs.get(self._output, next(iter(outputs.values())))), array(maps)
 
     def _read_input(self, inputs: list[Any]) -> None:
         if len(inputs) != 1:
@@ -93,7 +101,7 @@ class OpenInference:
         )
 
     def _read_output(self, outputs: list[Any]) -> None:
-        by_name = {str(each["name"]): each for each in outputs}
+        by_name = {name: each for each in outputs if (name := str(each["name"])) != self._explained}
         known = ", ".join(by_name)
         if self._output is None and len(by_name) > 1:
             raise UsageError(f"the model has the outputs {known}; choose one with the remote setting output")
@@ -113,7 +121,20 @@ def _classes(output: dict[str, Any]) -> int | None:
     return (output.get("parameters") or {}).get("classes")
 
 
-def open_model(address: str, client: Client, output: str | None) -> OpenInference:
+def _outputs(body: bytes) -> dict[Any, Any]:
+    """The tensors of an answer by their names, in its order."""
+    document = parse(body)
+    outputs = document.get("outputs") if isinstance(document, dict) else None
+    if not isinstance(outputs, list) or not outputs:
+        raise BadAnswer("its answer held no outputs")
+    named: dict[Any, Any] = {}
+    for place, each in enumerate(outputs):
+        name = each.get("name") if isinstance(each, dict) else None
+        named.setdefault(name if isinstance(name, str) else place, each)
+    return named
+
+
+def open_model(address: str, client: Client, output: str | None, explained: str | None = None) -> OpenInference:
     """Asks a server what it says about a model; one that says nothing (404) is asked with facts given by keyword."""
     found = _ADDRESS.fullmatch(address)
     if found is None:
@@ -126,7 +147,7 @@ def open_model(address: str, client: Client, output: str | None) -> OpenInferenc
     except NotFound:
         metadata = {}
     try:
-        return OpenInference(found[1], metadata, output)
+        return OpenInference(found[1], metadata, output, explained)
     except UsageError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -7,6 +7,7 @@ be given by keyword. See `client.py` for what a repeated request costs.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +17,11 @@ import numpy as np
 from torch import Tensor
 
 from leakmeter.errors import VictimError
+from leakmeter.victims.explained import OwnExplanation
 from leakmeter.victims.facts import Facts
 from leakmeter.victims.kind import Request, VictimKind
-from leakmeter.victims.remote.client import SLACK, BadAnswer, Client
+from leakmeter.victims.remote.client import SLACK, BadAnswer, Client, Unexplained
+from leakmeter.victims.remote.explained import check_own, conform_maps, said
 from leakmeter.victims.remote.pace import Abandoned
 from leakmeter.victims.remote.protocol import open_model
 from leakmeter.victims.remote.settings import RemoteSettings
@@ -30,6 +33,10 @@ _ROWS, _NUMBERS = 64, 1 << 17  # the most in one request, unless it is said
 _NUMBER = 128  # bytes of JSON that one number may take, with the name of its class
 _GLANCE = 0.2  # seconds between two looks at what is under way
 _ROUNDS = 2  # requests a thread sends before all wait for the slowest; the more, the more a failure can lose
+
+
+_Decode = Callable[[bytes, int, "np.dtype[Any]"], tuple[np.ndarray, ...]]
+"""From a body, the number of rows asked and their type to what was answered."""
 
 
 class WireFormat(Protocol):
@@ -44,6 +51,9 @@ class WireFormat(Protocol):
 
     def decode(self, body: bytes) -> np.ndarray:
         """The outputs in an answer, or BadAnswer."""
+
+    def decode_explained(self, body: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """The outputs and the explanation in an answer, or BadAnswer."""
 
 
 class WrongShape(BadAnswer):
@@ -66,16 +76,17 @@ class RemoteKind(VictimKind):
         text, settings, share = str(source), request.remote or RemoteSettings(), request.share
         pace = None if share is None else share.pace
         wire: WireFormat
+        own = settings.explanation
         if text.lower().endswith(".toml"):
             description = read_description(Path(text))
-            wire = Template(description)
+            wire, own = Template(description), description.explanation
             client = Client(wire.url, settings, description.headers, pace)
         else:
             client = Client(text, settings, pace=pace)
-            wire = open_model(text, client, request.ends.output or settings.output)
+            wire = open_model(text, client, request.ends.output or settings.output, own.field if own else None)
         connections = settings.concurrency if share is None else share.connections
         facts = replace(request.facts.or_else(wire.facts), model_shape=wire.facts.input_shape)
-        return facts.trusted(lambda spec: RemoteVictim(spec, client, wire, settings, connections))
+        return facts.trusted(lambda spec: RemoteVictim(spec, client, wire, settings, connections, own))
 
 
 def is_remote(text: str) -> bool:
@@ -92,15 +103,25 @@ class RemoteVictim(Victim):
         wire: how to speak over it.
         settings: the size of requests, and on whose word they are sent.
         connections: how many requests may be under way.
+        own: where its answers explain themselves, if they do.
     """
 
     remote = True
 
     def __init__(
-        self, spec: VictimSpec, client: Client, wire: WireFormat, settings: RemoteSettings, connections: int
+        self,
+        spec: VictimSpec,
+        client: Client,
+        wire: WireFormat,
+        settings: RemoteSettings,
+        connections: int,
+        own: OwnExplanation | None = None,
     ) -> None:
         super().__init__(spec)
-        self._client, self._wire, self._understood = client, wire, False
+        if own is not None:
+            self.own_explanation, self.notes = check_own(own, spec), (said(own),)
+        self._client, self._wire = client, wire
+        self._understood = self._explained = False
         rows = settings.rows or min(_ROWS, max(1, _NUMBERS // spec.features))
         self._rows = min(rows, wire.rows or rows)
         # Not of `connections`: the pieces must be the same for all, since their ids seed whatever noise a defense adds.
@@ -114,11 +135,30 @@ class RemoteVictim(Victim):
 
     def compute(self, x: Tensor, question: Question) -> Tensor:
         """Answers in the order of the rows. The first failure ends the question, once nothing is under way."""
+        answers = self._answers(x, question, lambda body, n, dtype: (self._outputs(self._wire.decode(body), n, dtype),))
+        return _joined(answers, 0).to(x.device)
+
+    def compute_explained(self, x: Tensor, question: Question) -> tuple[Tensor, Tensor]:
+        """The same, with the explanation that stands in each answer."""
+        answers = self._answers(x, question, self._both)
+        return _joined(answers, 0).to(x.device), _joined(answers, 1).to(x)
+
+    def _both(self, body: bytes, n: int, dtype: np.dtype[Any]) -> tuple[np.ndarray, ...]:
+        assert self.own_explanation is not None
+        outputs, maps = self._wire.decode_explained(body)
+        return self._outputs(outputs, n, dtype), conform_maps(maps, n, self.own_explanation, self.spec)
+
+    def _outputs(self, outputs: np.ndarray, n: int, dtype: np.dtype[Any]) -> np.ndarray:
+        return _conform(outputs, n, self.spec, dtype)
+
+    def _answers(self, x: Tensor, question: Question, decode: _Decode) -> list[tuple[np.ndarray, ...]]:
         rows, stop, charge = x.detach().cpu().numpy(), threading.Event(), question.charge
         starts = range(0, len(rows), self._rows)
-        requests: list[Future[np.ndarray]] = []
+        requests: list[Future[tuple[np.ndarray, ...]]] = []
         try:
-            requests.extend(self._pool.submit(self._ask, rows[i : i + self._rows], charge, stop) for i in starts)
+            requests.extend(
+                self._pool.submit(self._ask, rows[i : i + self._rows], charge, stop, decode) for i in starts
+            )
             while wait(requests, _GLANCE).not_done:  # an interrupt that another thread took is seen between two waits
                 pass
         except BaseException:  # interrupted
@@ -131,15 +171,15 @@ class RemoteVictim(Victim):
         for error in failures:
             if not isinstance(error, Abandoned):
                 raise error
-        return from_array(np.concatenate([request.result() for request in requests])).to(x.device)
+        return [request.result() for request in requests]
 
-    def _ask(self, x: np.ndarray, charge: Charge, stop: threading.Event) -> np.ndarray:
-        def read(body: bytes) -> np.ndarray:
-            outputs = _conform(self._wire.decode(body), len(x), self.spec, x.dtype)
-            self._understood = True
-            return outputs
+    def _ask(self, x: np.ndarray, charge: Charge, stop: threading.Event, decode: _Decode) -> tuple[np.ndarray, ...]:
+        def read(body: bytes) -> tuple[np.ndarray, ...]:
+            found = decode(body, len(x), x.dtype)
+            self._understood, self._explained = True, self._explained or len(found) > 1
+            return found
 
-        def read_first(body: bytes) -> np.ndarray:
+        def read_first(body: bytes) -> tuple[np.ndarray, ...]:
             """Before any answer was understood, a wrong shape is no accident and would come again."""
             try:
                 return read(body)
@@ -150,14 +190,24 @@ class RemoteVictim(Victim):
                     f"the victim {self.spec.name} is not as described: {error}; set classes and outputs, or choose "
                     "another of its outputs with output=NAME, on the command line --output NAME"
                 ) from error
+            except Unexplained as error:
+                if self._explained:
+                    raise
+                name = self.spec.name
+                raise VictimError(f"the victim {name} does not explain itself as described: {error}") from error
 
         try:
-            most = SLACK + _NUMBER * len(x) * self.spec.classes
+            shown = 0 if self.own_explanation is None else self.spec.features
+            most = SLACK + _NUMBER * len(x) * self.spec.classes * (1 + shown)
             body = self._wire.encode(x)
             return self._client.post(self._wire.url, body, read_first, lambda: charge(len(x)), stop, most)
         except BaseException:
             stop.set()  # the other requests of this question are sent no more
             raise
+
+
+def _joined(answers: list[tuple[np.ndarray, ...]], column: int) -> Tensor:
+    return from_array(np.concatenate([answer[column] for answer in answers]))
 
 
 def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[Any]) -> np.ndarray:
