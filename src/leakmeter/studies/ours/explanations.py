@@ -83,8 +83,10 @@ class _Study:
                 self.record.cell(key, partial(self._cell, name, panel, row, seed))
 
     def table(self, name: str, seeds: list[int]) -> dict[str, Any]:
-        """Of one kind of victim, a row for each explanation, over the seeds done so far."""
-        return {row: self._row(name, row, seeds) for row in self._rows(name)}
+        """Of one kind of victim, a row for each explanation that all seeds so far have."""
+        cells = self.record.content["cells"]
+        whole = [row for row in self._rows(name) if all(f"{name} | {row} | seed {seed}" in cells for seed in seeds)]
+        return {row: self._row(name, row, seeds) for row in whole}
 
     def _rows(self, name: str) -> tuple[str, ...]:
         return (NONE, *(ROWS[name][::4] if self.settings.quick else ROWS[name]))
@@ -120,7 +122,7 @@ class _Study:
             return attack, {"recipe": self.recipe, "student": panel.student}
         if panel.blind == "tabular":
             return panel.blind, {"effort": 0.2 if self.settings.quick else 1.0}
-        longer = Recipe(steps=2 * (self.recipe.steps or 0), batch=64, lr=2e-3, schedule="cyclic")
+        longer = Recipe(steps=5 * (self.recipe.steps or 0), batch=64, lr=2e-3, schedule="cyclic")
         return panel.blind, {"recipe": longer, "student": panel.student}
 
     def _row(self, name: str, row: str, seeds: list[int]) -> dict[str, Any]:
