@@ -24,6 +24,7 @@ from leakmeter.studies.copies import median_over_seeds, over_seeds
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.ours._panels import REHEARSAL, Panel, pictures, table, trees
 from leakmeter.studies.ours._pareto import draw
+from leakmeter.studies.ours._shown import markdown
 from leakmeter.training.loop import Recipe
 
 NONE = "nothing"
@@ -53,7 +54,7 @@ def main(settings: StudyOptions) -> dict[str, Any]:
         for count, seed in enumerate(settings.numbers, 1):
             study.seed(name, make, seed)
             tables[name] = study.table(name, [*settings.numbers][:count])
-            record.write(table=tables)
+            record.write(table=tables, shown={each: markdown(rows) for each, rows in tables.items()})
             draw(tables, f"fidelity of the copy after {STOPS[name][0]} queries", settings.out / "explanations.png")
     return record.content
 
