@@ -98,7 +98,7 @@ def test_a_copy_is_made_from_it(server, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("field", "sentence"),
     [
-        ("nowhere", "does not explain itself as described: its answer had nothing at 'nowhere'"),
+        ("nowhere", "is not as described: its answer had nothing at 'nowhere'"),
         ("slope", "its explanation had the shape (3, 4) instead of (3, 3, 4)"),
         ("best", "its answer held something that is not a number"),
         ("scores", "its explanation had the shape (3, 3) instead of (3, 3, 4)"),
@@ -149,5 +149,5 @@ def test_an_output_of_the_protocol_holds_it(server) -> None:
     with pytest.raises(VictimError, match="held no output 'maps'"):
         Oracle(other, "probs+gradient").query(x)
     other.close()
-    with pytest.raises(UsageError, match="choose one with the remote setting output"):
+    with pytest.raises(UsageError, match="the model has the outputs probs, slopes; choose one"):
         load_victim(server.model("explained"))

@@ -30,6 +30,7 @@ from leakmeter.extraction.students import STUDENTS, Lesson, usual_students
 from leakmeter.extraction.students.augment import Augmentation, augmentations
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.students.reading import Reading, readings
+from leakmeter.extraction.students.reduced import reduced_spec, whole
 from leakmeter.extraction.tabular import Tabular
 from leakmeter.oracle.answer import Answer, to_labels
 from leakmeter.oracle.oracle import Oracle
@@ -66,6 +67,7 @@ class Auto(Attack):
         """Of learning, with the trials before each copy."""
         if spec.columns is not None:
             return self._tabular().expected_seconds(spec, stops)
+        spec = reduced_spec(spec)
         seconds, searched = 0.0, 0
         for stop in (stop for stop in stops if stop >= _LEAST):
             all_of_them = len(self.students or usual_students(spec)) + 3
@@ -119,7 +121,7 @@ class Answered(Protocol):
 
     @property
     def x(self) -> Tensor:
-        """All queries."""
+        """All queries, as students see them."""
 
     @property
     def answer(self) -> Answer:
@@ -130,10 +132,14 @@ class Answered(Protocol):
 
 
 class Chooser:
-    """Compares candidates on answers held out, and copies with the best, whoever asked for them."""
+    """Compares candidates on answers held out, and copies with the best, whoever asked for them.
+
+    Of large pictures the asker holds what students see, reduced; a copy takes the victim's own.
+    """
 
     def __init__(self, attack: Auto, spec: VictimSpec, job: AttackJob, asker: Answered) -> None:
-        self.attack, self.job, self.spec, self.asker = attack, job, spec, asker
+        self.attack, self.job, self.asker = attack, job, asker
+        self.victim, self.spec = spec, reduced_spec(spec)
         self.ranking: list[_Trial] = []
         self.searched = 0
         """How many answers there were when all candidates were last compared."""
@@ -141,7 +147,16 @@ class Chooser:
 
     def copied(self, name: str) -> nn.Module:
         """A copy from all answers there are."""
-        return self._copy(self._best(name), name)
+        return whole(self._copy(self._best(name), name), self.victim)
+
+    def compared(self, name: str) -> dict[tuple[Candidate, ...], float]:
+        """What all candidates came to on answers held out; nothing where these are too few."""
+        self._best(name)
+        return {trial.candidates: trial.held_out for trial in self.ranking}
+
+    def copied_by(self, candidates: tuple[Candidate, ...], name: str) -> nn.Module:
+        """A copy from all answers there are, by these."""
+        return self._copy(_Trial(candidates, 0.0, Mean([])), name)
 
     def _coarse(self, best: _Trial) -> bool:
         """Whether answers say little more than a label: by what they show, or by what proved best to read of them."""
@@ -274,7 +289,7 @@ class _Thief(Chooser):
 
     def _announce(self) -> None:
         """Says before the first query about how long the learning will take."""
-        seconds = self.attack.expected_seconds(self.spec, tuple(self.job.stops)) or 0.0
+        seconds = self.attack.expected_seconds(self.victim, tuple(self.job.stops)) or 0.0
         self.job.notes["expected_seconds"] = round(seconds)
         self.job.progress.say(f"auto: about {max(1, round(seconds / 60))} min of learning on one core")
 
@@ -285,8 +300,8 @@ class _Thief(Chooser):
         self.job.notes["sources"] = {
             name: {"queries": n, "information": told.get(name)} for name, n in asker.counts().items()
         }
-        order = torch.randperm(len(asker.x), generator=stream(self.job.seed, "sheet"))
-        self.job.show_queries(asker.x[order])
+        pictures = asker.pictures
+        self.job.show_queries(pictures[torch.randperm(len(pictures), generator=stream(self.job.seed, "sheet"))])
         chosen = str(self.ranking[0]) if self.ranking else ""
         tried = [Trial(name=name, held_out=value, chosen=name == chosen) for name, value in self.tried.items()]
         entropy = class_entropy(class_counts(asker.answer.labels, self.spec.classes))

@@ -11,21 +11,18 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from leakmeter.errors import VictimError
-from leakmeter.victims.explained import OwnExplanation
-from leakmeter.victims.facts import Facts
 from leakmeter.victims.kind import Request, VictimKind
-from leakmeter.victims.remote.client import SLACK, BadAnswer, Client, Unexplained
+from leakmeter.victims.remote.client import SLACK, BadAnswer, Client, Misdescribed, Unexplained
 from leakmeter.victims.remote.explained import check_own, conform_maps, said
 from leakmeter.victims.remote.pace import Abandoned
-from leakmeter.victims.remote.protocol import open_model
 from leakmeter.victims.remote.settings import RemoteSettings
-from leakmeter.victims.remote.template import Template, read_description
+from leakmeter.victims.remote.wire import WireFormat, connect
 from leakmeter.victims.spec import VictimSpec, from_array
 from leakmeter.victims.victim import Charge, Question, Victim
 
@@ -35,29 +32,8 @@ _GLANCE = 0.2  # seconds between two looks at what is under way
 _ROUNDS = 2  # requests a thread sends before all wait for the slowest; the more, the more a failure can lose
 
 
-_Decode = Callable[[bytes, int, "np.dtype[Any]"], tuple[np.ndarray, ...]]
-"""From a body, the number of rows asked and their type to what was answered."""
-
-
-class WireFormat(Protocol):
-    """How an API writes questions and answers, and what it says of its model."""
-
-    url: str
-    rows: int | None
-    facts: Facts
-
-    def encode(self, x: np.ndarray) -> bytes:
-        """A request."""
-
-    def decode(self, body: bytes) -> np.ndarray:
-        """The outputs in an answer, or BadAnswer."""
-
-    def decode_explained(self, body: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """The outputs and the explanation in an answer, or BadAnswer."""
-
-
-class WrongShape(BadAnswer):
-    """Rows enough, but not as wide as they should be."""
+_Decode = Callable[[bytes, int], tuple[np.ndarray, ...]]
+"""From a body and the number of rows asked to what was answered."""
 
 
 class RemoteKind(VictimKind):
@@ -75,18 +51,11 @@ class RemoteKind(VictimKind):
         """The victim, of which nothing has been asked but its metadata."""
         text, settings, share = str(source), request.remote or RemoteSettings(), request.share
         pace = None if share is None else share.pace
-        wire: WireFormat
-        own = settings.explanation
-        if text.lower().endswith(".toml"):
-            description = read_description(Path(text))
-            wire, own = Template(description), description.explanation
-            client = Client(wire.url, settings, description.headers, pace)
-        else:
-            client = Client(text, settings, pace=pace)
-            wire = open_model(text, client, request.ends.output or settings.output, own.field if own else None)
+        output = request.ends.output or settings.output
+        client, wire = connect(text, settings, output, request.facts.class_names, pace)
         connections = settings.concurrency if share is None else share.connections
         facts = replace(request.facts.or_else(wire.facts), model_shape=wire.facts.input_shape)
-        return facts.trusted(lambda spec: RemoteVictim(spec, client, wire, settings, connections, own))
+        return facts.trusted(lambda spec: RemoteVictim(spec, client, wire, settings, connections))
 
 
 def is_remote(text: str) -> bool:
@@ -103,23 +72,16 @@ class RemoteVictim(Victim):
         wire: how to speak over it.
         settings: the size of requests, and on whose word they are sent.
         connections: how many requests may be under way.
-        own: where its answers explain themselves, if they do.
     """
 
     remote = True
 
     def __init__(
-        self,
-        spec: VictimSpec,
-        client: Client,
-        wire: WireFormat,
-        settings: RemoteSettings,
-        connections: int,
-        own: OwnExplanation | None = None,
+        self, spec: VictimSpec, client: Client, wire: WireFormat, settings: RemoteSettings, connections: int
     ) -> None:
         super().__init__(spec)
-        if own is not None:
-            self.own_explanation, self.notes = check_own(own, spec), (said(own),)
+        if wire.own is not None:
+            self.own_explanation, self.notes = check_own(wire.own, spec), (said(wire.own),)
         self._client, self._wire = client, wire
         self._understood = self._explained = False
         rows = settings.rows or min(_ROWS, max(1, _NUMBERS // spec.features))
@@ -134,8 +96,8 @@ class RemoteVictim(Victim):
         self._pool.shutdown(wait=False)
 
     def compute(self, x: Tensor, question: Question) -> Tensor:
-        """Answers in the order of the rows. The first failure ends the question, once nothing is under way."""
-        answers = self._answers(x, question, lambda body, n, dtype: (self._outputs(self._wire.decode(body), n, dtype),))
+        """Answers in the order of the rows."""
+        answers = self._answers(x, question, lambda body, n: (_conform(self._wire.decode(body), n, self.spec),))
         return _joined(answers, 0).to(x.device)
 
     def compute_explained(self, x: Tensor, question: Question) -> tuple[Tensor, Tensor]:
@@ -143,15 +105,13 @@ class RemoteVictim(Victim):
         answers = self._answers(x, question, self._both)
         return _joined(answers, 0).to(x.device), _joined(answers, 1).to(x)
 
-    def _both(self, body: bytes, n: int, dtype: np.dtype[Any]) -> tuple[np.ndarray, ...]:
+    def _both(self, body: bytes, n: int) -> tuple[np.ndarray, ...]:
         assert self.own_explanation is not None
         outputs, maps = self._wire.decode_explained(body)
-        return self._outputs(outputs, n, dtype), conform_maps(maps, n, self.own_explanation, self.spec)
-
-    def _outputs(self, outputs: np.ndarray, n: int, dtype: np.dtype[Any]) -> np.ndarray:
-        return _conform(outputs, n, self.spec, dtype)
+        return _conform(outputs, n, self.spec), conform_maps(maps, n, self.own_explanation, self.spec)
 
     def _answers(self, x: Tensor, question: Question, decode: _Decode) -> list[tuple[np.ndarray, ...]]:
+        """What `decode` makes of each answer. The first failure ends the question, once nothing is under way."""
         rows, stop, charge = x.detach().cpu().numpy(), threading.Event(), question.charge
         starts = range(0, len(rows), self._rows)
         requests: list[Future[tuple[np.ndarray, ...]]] = []
@@ -175,7 +135,7 @@ class RemoteVictim(Victim):
 
     def _ask(self, x: np.ndarray, charge: Charge, stop: threading.Event, decode: _Decode) -> tuple[np.ndarray, ...]:
         def read(body: bytes) -> tuple[np.ndarray, ...]:
-            found = decode(body, len(x), x.dtype)
+            found = decode(body, len(x))
             self._understood, self._explained = True, self._explained or len(found) > 1
             return found
 
@@ -183,18 +143,10 @@ class RemoteVictim(Victim):
             """Before any answer was understood, a wrong shape is no accident and would come again."""
             try:
                 return read(body)
-            except WrongShape as error:
-                if self._understood:
+            except Misdescribed as error:
+                if self._explained if isinstance(error, Unexplained) else self._understood:
                     raise
-                raise VictimError(
-                    f"the victim {self.spec.name} is not as described: {error}; set classes and outputs, or choose "
-                    "another of its outputs with output=NAME, on the command line --output NAME"
-                ) from error
-            except Unexplained as error:
-                if self._explained:
-                    raise
-                name = self.spec.name
-                raise VictimError(f"the victim {name} does not explain itself as described: {error}") from error
+                raise VictimError(f"the victim {self.spec.name} is not as described: {error}") from error
 
         try:
             shown = 0 if self.own_explanation is None else self.spec.features
@@ -210,7 +162,7 @@ def _joined(answers: list[tuple[np.ndarray, ...]], column: int) -> Tensor:
     return from_array(np.concatenate([answer[column] for answer in answers]))
 
 
-def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[Any]) -> np.ndarray:
+def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec) -> np.ndarray:
     """The outputs as the spec promises them, or what is wrong with them."""
     labels = spec.outputs == "labels"
     wanted = (rows,) if labels else (rows, spec.classes)
@@ -218,8 +170,13 @@ def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[A
     if narrow and spec.outputs == "probs" and spec.classes == 2:  # the probability of the second class
         outputs = np.stack([1 - outputs.reshape(rows), outputs.reshape(rows)], 1)
     if outputs.shape != wanted and not (narrow and (labels or spec.classes == 1)):
-        kind = WrongShape if len(outputs.shape) and len(outputs) == rows else BadAnswer  # rows are lost now and then
-        raise kind(f"its answer had the shape {outputs.shape} instead of {wanted}")
+        wrong = f"its answer had the shape {outputs.shape} instead of {wanted}"
+        if len(outputs.shape) == 0 or len(outputs) != rows:  # rows are lost now and then
+            raise BadAnswer(wrong)
+        raise Misdescribed(
+            f"{wrong}; set classes and outputs, or choose another of its outputs with output=NAME, on the command line "
+            "--output NAME"
+        )
     outputs = outputs.reshape(wanted)
     if not np.isfinite(outputs).all():
         raise BadAnswer("its answer held NaN or infinity")
@@ -229,7 +186,7 @@ def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[A
         return outputs.astype(np.int64)
     if spec.outputs == "probs" and not _may_be_probabilities(outputs):
         raise BadAnswer("its answer held numbers that are no probabilities, though outputs is probs")
-    return outputs.astype(dtype)
+    return outputs.astype(np.float64 if spec.dtype == torch.float64 else np.float32)
 
 
 def _may_be_probabilities(outputs: np.ndarray) -> bool:
