@@ -32,8 +32,8 @@ _TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-2}
 """How far off an exact copy may be, relative to the largest output of its kind of point."""
 
 
-class StoppedError(Exception):
-    """A run took more computing than it was given: it says nothing."""
+class StoppedError(KeyboardInterrupt):
+    """A run took more computing than it was given: it says nothing. Like an interrupt, nobody takes it for an error."""
 
 
 def _stop(*_: object) -> None:
@@ -144,6 +144,7 @@ def one(run: int) -> dict[str, Any]:
         return spec | {"outcome": "stopped", "why": "the run took too long", "queries": oracle.ledger.spent()}
     except Exception as error:
         return spec | {"outcome": "exception", "why": f"{error!r} {traceback.format_exc()[-400:]}"}
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     error = off(net, copy.substitute, spec)
     right, said = error <= _TOLERANCE[getattr(torch, spec["dtype"])], copy.findings
     if said.exact:
