@@ -84,7 +84,8 @@ class DeepSearch:
                 self.line()
             while self.surveys:
                 known, x, off = self.read()
-                best = known if best is None or not self.closer(best, known) else best
+                if known is not None and (best is None or not self.closer(best, known)):
+                    best = known
                 if not self._improve(known, x, off, patience, max_lines):
                     break
         except CrowdedError:
@@ -169,10 +170,12 @@ class DeepSearch:
         self.surveys.append(survey)
         return survey
 
-    def read(self) -> tuple[Known, Tensor, Tensor]:
+    def read(self) -> tuple[Known | None, Tensor, Tensor]:
         """The copy that all lines together show; every point asked, and how far off the copy is there (1: too far)."""
         reading = self.peeler.read()
         x, cells = self._cells()
+        if not len(x):  # the budget ended before any cell was known
+            return None, x, x.new_empty(0)
         known = regress(reading.stack, x, cells)
         known.open = Bank(list(self.surveys)).x[: len(reading.open)][reading.open]
         off = self.off(known, x, cells.f)
