@@ -154,7 +154,7 @@ def student(
 
 
 def parquet(rows: int) -> dict[str, Any]:
-    """The memory at its highest of a process that reads a file of numbers and words, and of the one that tries it first."""
+    """The most memory of a process that reads a file of numbers and words, and of the one that tries it first."""
     draws = np.random.default_rng(0)
     frame = {f"n{j}": draws.normal(size=rows) for j in range(11)} | {"y": draws.integers(0, 2, rows)}
     code = (
