@@ -22,6 +22,7 @@ from leakmeter.studies.copies import median_over_seeds, over_seeds
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.ours._panels import REHEARSAL, Panel, pictures, table, trees
 from leakmeter.studies.ours._pareto import draw
+from leakmeter.studies.rows import Row, by_group, share
 from leakmeter.training.loop import Recipe
 
 NONE = "nothing"
@@ -149,3 +150,12 @@ def _factor(plain: list[Curve] | list[list[tuple[int, float]]], explained: Any) 
         except LeakmeterError:
             continue
     return None
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """Fidelity of a copy after the fewest answers, by what is shown beside them."""
+    queries = found["stops"][0]
+    return [
+        share(f"{key}: fidelity", [cell["curve"][0][1] for cell in cells], cells[0]["n"], f"{queries} queries")
+        for key, cells in by_group(found["cells"], " | seed").items()
+    ]
