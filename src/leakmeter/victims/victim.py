@@ -16,6 +16,7 @@ from leakmeter.victims.spec import VictimSpec, both_classes
 
 Charge = Callable[[int], None]
 """Counts that many rows once more, or raises BudgetExhausted: then they must not be sent."""
+_NUMBERS = 2**22  # in the inputs of one batch
 
 
 def nobody(rows: int) -> None:
@@ -30,6 +31,11 @@ class Question:
     """Where everything random in the answer comes from."""
     charge: Charge = nobody
     """Who pays when rows are sent again: a remote victim may have answered the first time."""
+
+
+def affordable(rows: int, spec: VictimSpec) -> int:
+    """That many rows at once, or as many as a model of large inputs has memory for: its layers hold far more."""
+    return min(rows, max(1, _NUMBERS // spec.features))
 
 
 class Responder(Protocol):
@@ -65,6 +71,7 @@ class Victim:
 
     def __init__(self, spec: VictimSpec) -> None:
         self.spec = spec
+        self.batch = affordable(self.batch, spec)
 
     def respond(self, x: Tensor, question: Question) -> Tensor:
         """The model's own outputs; a failure is told as the victim's."""

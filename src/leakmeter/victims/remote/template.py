@@ -13,6 +13,7 @@ instances = "{rows}"                # a list of inputs; "{row}" instead: one inp
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,11 @@ from leakmeter.files import check_announced
 from leakmeter.settings import Settings, checked
 from leakmeter.victims.facts import UNSAID, Bound, Facts
 from leakmeter.victims.remote.client import BadAnswer
-from leakmeter.victims.remote.protocol import as_numbers, parse
+from leakmeter.victims.remote.protocol import as_numbers, by_number, parse
 from leakmeter.victims.remote.written_keys import refuse_keys
 
 _ROWS, _ROW = b'"{rows}"', b'"{row}"'
+_FIRST = re.compile(r"(https?://[^?#]+/v1/models/[^/?#:]+(?:/versions/[^/?#:]+)?)(?::predict)?/?", re.IGNORECASE)
 
 
 class Description(Settings):
@@ -55,10 +57,10 @@ class Description(Settings):
 class Template:
     """An API as its description says: the same face as `OpenInference`."""
 
-    def __init__(self, description: Description) -> None:
+    def __init__(self, description: Description, names: tuple[str, ...] | None = None) -> None:
         self.url = description.url
         self._text, self._path = to_json(description.request), description.answer.split(".")
-        self._names = description.names
+        self._names = description.names or names
         places = [place for place in (_ROWS, _ROW) if place in self._text]
         if len(places) != 1 or self._text.count(places[0]) != 1:
             raise UsageError(f"expected {_ROWS.decode()} or {_ROW.decode()} once in the request of the description")
@@ -79,21 +81,17 @@ class Template:
 
     def decode(self, body: bytes) -> np.ndarray:
         """The outputs in an answer."""
-        found = self._by_number(_walk(parse(body), self._path), depth=0)
+        found = by_number(_walk(parse(body), self._path), self._names)
         return as_numbers([found] if self.rows == 1 else found)
 
-    def _by_number(self, data: Any, depth: int) -> Any:
-        """Names of classes replaced by their places, and scores by name put in order."""
-        if self._names is None or isinstance(data, int | float):
-            return data
-        if isinstance(data, list) and depth < 2:
-            return [self._by_number(each, depth + 1) for each in data]
-        try:
-            if isinstance(data, dict):
-                return [data[name] for name in self._names]
-            return self._names.index(data)
-        except (KeyError, ValueError) as error:
-            raise BadAnswer("its answer spoke of other classes than the description names") from error
+
+def first_protocol(address: str, output: str | None) -> Description | None:
+    """TensorFlow Serving's protocol, which KServe calls v1; None: not such an address. It says nothing of its model."""
+    found = _FIRST.fullmatch(address)
+    if found is None:
+        return None
+    place = "predictions" if output is None else f"predictions.*.{output}"
+    return Description(url=f"{found[1]}:predict", request={"instances": "{rows}"}, answer=place)
 
 
 def read_description(path: Path) -> Description:

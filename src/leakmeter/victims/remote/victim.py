@@ -10,19 +10,17 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from leakmeter.errors import VictimError
-from leakmeter.victims.facts import Facts
 from leakmeter.victims.kind import Request, VictimKind
-from leakmeter.victims.remote.client import SLACK, BadAnswer, Client
+from leakmeter.victims.remote.client import SLACK, BadAnswer, Client, Misdescribed
 from leakmeter.victims.remote.pace import Abandoned
-from leakmeter.victims.remote.protocol import open_model
 from leakmeter.victims.remote.settings import RemoteSettings
-from leakmeter.victims.remote.template import Template, read_description
+from leakmeter.victims.remote.wire import WireFormat, connect
 from leakmeter.victims.spec import VictimSpec, from_array
 from leakmeter.victims.victim import Charge, Question, Victim
 
@@ -30,24 +28,6 @@ _ROWS, _NUMBERS = 64, 1 << 17  # the most in one request, unless it is said
 _NUMBER = 128  # bytes of JSON that one number may take, with the name of its class
 _GLANCE = 0.2  # seconds between two looks at what is under way
 _ROUNDS = 2  # requests a thread sends before all wait for the slowest; the more, the more a failure can lose
-
-
-class WireFormat(Protocol):
-    """How an API writes questions and answers, and what it says of its model."""
-
-    url: str
-    rows: int | None
-    facts: Facts
-
-    def encode(self, x: np.ndarray) -> bytes:
-        """A request."""
-
-    def decode(self, body: bytes) -> np.ndarray:
-        """The outputs in an answer, or BadAnswer."""
-
-
-class WrongShape(BadAnswer):
-    """Rows enough, but not as wide as they should be."""
 
 
 class RemoteKind(VictimKind):
@@ -65,14 +45,8 @@ class RemoteKind(VictimKind):
         """The victim, of which nothing has been asked but its metadata."""
         text, settings, share = str(source), request.remote or RemoteSettings(), request.share
         pace = None if share is None else share.pace
-        wire: WireFormat
-        if text.lower().endswith(".toml"):
-            description = read_description(Path(text))
-            wire = Template(description)
-            client = Client(wire.url, settings, description.headers, pace)
-        else:
-            client = Client(text, settings, pace=pace)
-            wire = open_model(text, client, request.ends.output or settings.output)
+        output = request.ends.output or settings.output
+        client, wire = connect(text, settings, output, request.facts.class_names, pace)
         connections = settings.concurrency if share is None else share.connections
         facts = replace(request.facts.or_else(wire.facts), model_shape=wire.facts.input_shape)
         return facts.trusted(lambda spec: RemoteVictim(spec, client, wire, settings, connections))
@@ -135,7 +109,7 @@ class RemoteVictim(Victim):
 
     def _ask(self, x: np.ndarray, charge: Charge, stop: threading.Event) -> np.ndarray:
         def read(body: bytes) -> np.ndarray:
-            outputs = _conform(self._wire.decode(body), len(x), self.spec, x.dtype)
+            outputs = _conform(self._wire.decode(body), len(x), self.spec)
             self._understood = True
             return outputs
 
@@ -143,13 +117,10 @@ class RemoteVictim(Victim):
             """Before any answer was understood, a wrong shape is no accident and would come again."""
             try:
                 return read(body)
-            except WrongShape as error:
+            except Misdescribed as error:
                 if self._understood:
                     raise
-                raise VictimError(
-                    f"the victim {self.spec.name} is not as described: {error}; set classes and outputs, or choose "
-                    "another of its outputs with output=NAME, on the command line --output NAME"
-                ) from error
+                raise VictimError(f"the victim {self.spec.name} is not as described: {error}") from error
 
         try:
             most = SLACK + _NUMBER * len(x) * self.spec.classes
@@ -160,7 +131,7 @@ class RemoteVictim(Victim):
             raise
 
 
-def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[Any]) -> np.ndarray:
+def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec) -> np.ndarray:
     """The outputs as the spec promises them, or what is wrong with them."""
     labels = spec.outputs == "labels"
     wanted = (rows,) if labels else (rows, spec.classes)
@@ -168,8 +139,13 @@ def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[A
     if narrow and spec.outputs == "probs" and spec.classes == 2:  # the probability of the second class
         outputs = np.stack([1 - outputs.reshape(rows), outputs.reshape(rows)], 1)
     if outputs.shape != wanted and not (narrow and (labels or spec.classes == 1)):
-        kind = WrongShape if len(outputs.shape) and len(outputs) == rows else BadAnswer  # rows are lost now and then
-        raise kind(f"its answer had the shape {outputs.shape} instead of {wanted}")
+        wrong = f"its answer had the shape {outputs.shape} instead of {wanted}"
+        if len(outputs.shape) == 0 or len(outputs) != rows:  # rows are lost now and then
+            raise BadAnswer(wrong)
+        raise Misdescribed(
+            f"{wrong}; set classes and outputs, or choose another of its outputs with output=NAME, on the command line "
+            "--output NAME"
+        )
     outputs = outputs.reshape(wanted)
     if not np.isfinite(outputs).all():
         raise BadAnswer("its answer held NaN or infinity")
@@ -179,7 +155,7 @@ def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[A
         return outputs.astype(np.int64)
     if spec.outputs == "probs" and not _may_be_probabilities(outputs):
         raise BadAnswer("its answer held numbers that are no probabilities, though outputs is probs")
-    return outputs.astype(dtype)
+    return outputs.astype(np.float64 if spec.dtype == torch.float64 else np.float32)
 
 
 def _may_be_probabilities(outputs: np.ndarray) -> bool:
