@@ -166,7 +166,7 @@ class Chooser:
         return [less] if less.held_out > best.held_out + _ERRORS * part.error(best.held_out) else []
 
     def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
-        x, answer = part.x[part.learned], rows_of(part.answer, part.learned)
+        x, answer = part.x[part.learned], part.answer.rows(part.learned)
         seconds = trial_seconds(self._seconds(len(x)), self.attack.effort, self.spec)
         try:
             model = self._fit(candidate, x, answer, f"{name}-trial", seconds)
@@ -241,11 +241,6 @@ def trial_seconds(copy: float, effort: float, spec: VictimSpec) -> float:
     """How long a trial may take where a copy takes `copy` seconds: a fraction of that, some seconds at least."""
     share = _TRIALS if spec.features <= SMALL else _TRIALS_LARGE
     return max(copy / share, _SHORTEST * min(1.0, effort / _LITTLE))
-
-
-def rows_of(answer: Answer, rows: Tensor) -> Answer:
-    """Some rows of an answer."""
-    return replace(answer, columns={name: column[rows] for name, column in answer.columns.items()})
 
 
 LEAST, MULTIPLIED = 40, 4  # answers from which some are held out; growth after which all is compared again
