@@ -110,9 +110,9 @@ def test_work_is_counted() -> None:
 
 @pytest.mark.parametrize("view", ["labels", "top:1", "top:2", "probs", "probs:1", "logits"])
 def test_every_view_can_be_read_as_labels_and_every_reading_is_learned(view) -> None:
-    ways = readings(View.parse(view), 3)
-    assert ways[-1] == "labels"
-    for way in ways:
+    ways, of_large = readings(View.parse(view), 3), readings(View.parse(view), 3, large=True)
+    assert ways[-1] == of_large[-1] == "labels"
+    for way in {*ways, *of_large}:
         copy = STUDENTS["dense"].fit(lesson(view=view, reading=way))
         assert torch.isfinite(copy(torch.zeros(2, 6))).all()
 
@@ -123,6 +123,12 @@ def test_zeros_of_a_hidden_rounding_do_not_drown_the_rest() -> None:
     logits = seen_logits(given.answer)
     assert float(logits.max() - logits.min()) <= 2 * math.log(1.0 / 0.05) + 1e-4
     assert torch.equal(logits.argmax(1), given.answer.probs.argmax(1))
+
+
+def test_who_learned_from_mirror_images_looks_both_ways() -> None:
+    copy = STUDENTS["convolutional"].fit(replace(lesson((3, 8, 8), n=80), augmentation="mirrored", seconds=0.1))
+    x = torch.rand(5, 3, 8, 8, generator=stream(4))
+    assert torch.allclose(copy(x), copy(x.flip(3)), atol=1e-5)
 
 
 def test_augmentations_keep_shape_and_range_and_mirroring_only_moves_pixels() -> None:

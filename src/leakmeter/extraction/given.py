@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from leakmeter.extraction.auto import Auto, Candidate, Chooser
+from leakmeter.extraction.auto import Auto
 from leakmeter.extraction.base import AttackJob
+from leakmeter.extraction.chooser import Candidate, Chooser
 from leakmeter.extraction.students import usual_students
 from leakmeter.extraction.students.reduced import reduced
 from leakmeter.oracle.answer import Answer

@@ -85,6 +85,11 @@ def l1_loss(logits: Tensor, target: Tensor) -> Tensor:
     return (logits - target).abs().mean()
 
 
+def squared_loss(logits: Tensor, target: Tensor) -> Tensor:
+    """Mean (s - v)² of centred logits: what the KL of softened answers becomes as the temperature grows."""
+    return (logits - logits.mean(1, keepdim=True) - target).square().mean()
+
+
 def interval_loss(logits: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """How far the student's log-probabilities lie outside their intervals, in the mean; ℓ1 where they are points."""
     logs = logits.log_softmax(1)

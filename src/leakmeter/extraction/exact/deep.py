@@ -84,7 +84,8 @@ class DeepSearch:
                 self.line()
             while self.surveys:
                 known, x, off = self.read()
-                best = known if best is None or not self.closer(best, known) else best
+                if known is not None and (best is None or not self.closer(best, known)):
+                    best = known
                 if not self._improve(known, x, off, patience, max_lines):
                     break
         except CrowdedError:
@@ -169,7 +170,7 @@ class DeepSearch:
         self.surveys.append(survey)
         return survey
 
-    def read(self) -> tuple[Known, Tensor, Tensor]:
+    def read(self) -> tuple[Known | None, Tensor, Tensor]:
         """The copy that all lines together show; every point asked, and how far off the copy is there (1: too far)."""
         reading = self.peeler.read()
         x, cells = self._cells()

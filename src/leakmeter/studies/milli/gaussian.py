@@ -20,6 +20,7 @@ from leakmeter.seeds import stream
 from leakmeter.studies.copies import over_seeds
 from leakmeter.studies.milli._victims import Split, paper_victim, shared_out
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row, by_group, share
 from leakmeter.training.loop import Recipe
 
 QUERIES = 10
@@ -98,3 +99,13 @@ def _noise(setting: Setting, shape: tuple[int, ...], seed: int) -> Tensor:
 def _row(cells: dict[str, Any], name: str, seeds: list[int]) -> dict[str, Any]:
     mine = [cells[f"{name} | seed {seed}"] for seed in seeds]
     return over_seeds([cell["accuracy"] for cell in mine], mine[0]["n"])
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """The accuracy of a copy from ten Gaussian queries, by what was changed."""
+    groups = by_group(found["cells"], " | seed").items()
+    budget = f"{found['queries']} queries"
+    return [
+        share(f"{name}: accuracy", [cell["accuracy"] for cell in cells], cells[0]["n"], budget, paper=found["paper"])
+        for name, cells in groups
+    ]
