@@ -13,12 +13,16 @@ import csv
 import fcntl
 import json
 import os
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 import torch
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -149,6 +153,23 @@ def student(
     return STUDENTS[name].fit(lesson)
 
 
+def parquet(rows: int) -> dict[str, Any]:
+    """The most memory of a process that reads a file of numbers and words, and of the one that tries it first."""
+    draws = np.random.default_rng(0)
+    frame = {f"n{j}": draws.normal(size=rows) for j in range(11)} | {"y": draws.integers(0, 2, rows)}
+    code = (
+        "import resource, sys; from leakmeter.data.catalogue import load; load(sys.argv[1], 'all', target='y'); "
+        "print(*[resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)])"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        polars.DataFrame(frame | {"s": draws.choice(["a", "b", "c"], rows)}).write_parquet(path)
+        out = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True).stdout
+        size = path.stat().st_size
+    own, trial = (int(kilobytes) * 1024 for kilobytes in out.split())
+    return {"file_bytes": size, "peak_bytes": own, "trial_peak_bytes": trial}
+
+
 HOWS = (
     "tabular",
     *(f"{student} on {source}" for source in ("uniform", "data") for student in ("boosted", "bagged", "dense")),
@@ -175,10 +196,12 @@ def rows() -> list[dict[str, Any]]:
         for view, hows in (("probs", HOWS), ("labels", ("tabular",)))
         for how in hows
     ]
-    return trees + forests + ensembles
+    return [*trees, *forests, {"part": "parquet", "rows": 10**6}, *ensembles]
 
 
 def run(row: dict[str, Any]) -> dict[str, Any]:
+    if row["part"] == "parquet":
+        return parquet(row["rows"])
     if row["part"] == "tree":
         return exact(row["dataset"], row["victim"], row["seed"], row["how"])
     return ensemble(row["dataset"], row["victim"], row["seed"], row["view"], row["budget"], row["how"])

@@ -125,6 +125,12 @@ def test_zeros_of_a_hidden_rounding_do_not_drown_the_rest() -> None:
     assert torch.equal(logits.argmax(1), given.answer.probs.argmax(1))
 
 
+def test_who_learned_from_mirror_images_looks_both_ways() -> None:
+    copy = STUDENTS["convolutional"].fit(replace(lesson((3, 8, 8), n=80), augmentation="mirrored", seconds=0.1))
+    x = torch.rand(5, 3, 8, 8, generator=stream(4))
+    assert torch.allclose(copy(x), copy(x.flip(3)), atol=1e-5)
+
+
 def test_augmentations_keep_shape_and_range_and_mirroring_only_moves_pixels() -> None:
     spec = lesson((3, 16, 16), n=2).spec
     x = torch.rand(30, 3, 16, 16, generator=stream(2))

@@ -12,9 +12,9 @@ from leakmeter.data.dataset import Dataset, Split
 from leakmeter.patience import patient
 from leakmeter.plan import Plan
 from leakmeter.seeds import stream
+from leakmeter.victims.column_names import column_names
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.remote.pace import Share
-from leakmeter.victims.trees import column_names
 from leakmeter.victims.victim import Victim
 
 _FEW = 32  # features of which a message shows the range of each

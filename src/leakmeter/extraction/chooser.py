@@ -166,10 +166,8 @@ class Chooser:
         return [less] if less.held_out > best.held_out + _ERRORS * part.error(best.held_out) else []
 
     def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
-        x, answer = part.x[part.learned], rows_of(part.answer, part.learned)
-        seconds = max(
-            self._seconds(len(x)) / trials_a_copy(self.spec), _SHORTEST * min(1.0, self.attack.effort / _LITTLE)
-        )
+        x, answer = part.x[part.learned], part.answer.rows(part.learned)
+        seconds = trial_seconds(self._seconds(len(x)), self.attack.effort, self.spec)
         try:
             model = self._fit(candidate, x, answer, f"{name}-trial", seconds)
         except Inconclusive:  # it diverged
@@ -239,14 +237,10 @@ def ranked(trials: list[_Trial], error: float = 0.0) -> list[_Trial]:
     return [first, *(trial for trial in order if trial is not first)]
 
 
-def trials_a_copy(spec: VictimSpec) -> int:
-    """How many trials take as long as a copy."""
-    return _TRIALS if spec.features <= SMALL else _TRIALS_LARGE
-
-
-def rows_of(answer: Answer, rows: Tensor) -> Answer:
-    """Some rows of an answer."""
-    return replace(answer, columns={name: column[rows] for name, column in answer.columns.items()})
+def trial_seconds(copy: float, effort: float, spec: VictimSpec) -> float:
+    """How long a trial may take where a copy takes `copy` seconds: a fraction of that, some seconds at least."""
+    share = _TRIALS if spec.features <= SMALL else _TRIALS_LARGE
+    return max(copy / share, _SHORTEST * min(1.0, effort / _LITTLE))
 
 
 LEAST, MULTIPLIED = 40, 4  # answers from which some are held out; growth after which all is compared again

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.extraction.students import Lesson, Student
-from leakmeter.extraction.students.augment import augmented
+from leakmeter.extraction.students.augment import BothWays, augmented
 from leakmeter.extraction.students.reading import loss, targets
 from leakmeter.extraction.students.scaled import scaled
 from leakmeter.models import make_model
@@ -61,10 +61,10 @@ class Network(Student):
         def learn(model: nn.Module, columns: Batch, draws: torch.Generator) -> Tensor:
             x, *target = columns
             with torch.autocast("cpu", torch.bfloat16) if half else nullcontext():
-                learned = model(augmented(x, lesson.augmentation, draws))
-            return loss(learned.float(), tuple(target), lesson.reading)
+                predicted = model(augmented(x, lesson.augmentation, draws))
+            return loss(predicted.float(), tuple(target), lesson.reading)
 
-        return fit(
+        learned = fit(
             model,
             (lesson.x, *targets(lesson.answer, lesson.reading)),
             learn,
@@ -75,6 +75,7 @@ class Network(Student):
             title=lesson.name,
             checkpoint=lesson.job.checkpoint(lesson.name),
         )
+        return BothWays(learned).eval() if lesson.augmentation == "mirrored" else learned
 
 
 def fairer(labels: Tensor) -> Tensor:

@@ -121,6 +121,7 @@ class Study:
         victim = paper_victim(self.settings, panel.data, panel.victim, split, seed)
         oracle = Oracle(victim, VIEWS[arm], n, seed=seed)
         rows = torch.randperm(len(split.attacker), generator=stream(seed, "queries"))[:n]
+        options: dict[str, Any] = {} if arm == MEMBERSHIP else {"joint": True}
         made = extract(
             "surrogate" if arm == MEMBERSHIP else "gradients",
             oracle,
@@ -131,6 +132,7 @@ class Study:
             pool=GAUSSIAN if panel.source == GAUSSIAN else split.attacker.x[rows],
             student=panel.student,
             recipe=self._recipe(panel, arm),
+            **options,
         )
         score = made.curve[-1].score
         assert score is not None

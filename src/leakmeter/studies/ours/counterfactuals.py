@@ -51,7 +51,7 @@ def main(settings: StudyOptions) -> dict[str, Any]:
 
 def _cell(settings: StudyOptions, make: Callable[[], Panel], arm: str, queries: int, seed: int) -> dict[str, Any]:
     panel, plain = make(), arm == ARMS[0]
-    options: dict[str, Any] = {} if plain else {"loss": arm}
+    options: dict[str, Any] = {} if plain else {"loss": arm, "joint": True}
     done = extract(
         "surrogate" if plain else "counterfactual",
         Oracle(panel.victim, "labels" if plain else "labels+counterfactual", queries, seed=seed),

@@ -36,6 +36,10 @@ class Misdescribed(BadAnswer):
     """An answer that the facts given do not fit: before any was understood, it would come again."""
 
 
+class Unexplained(Misdescribed):
+    """An answer whose explanation is not where, or not as large as, it was said to be."""
+
+
 class NotFound(VictimError):
     """The server knows no such address."""
 

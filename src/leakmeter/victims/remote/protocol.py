@@ -16,9 +16,10 @@ import torch
 from pydantic_core import from_json, to_json
 
 from leakmeter.errors import UsageError
+from leakmeter.victims.explained import OwnExplanation
 from leakmeter.victims.facts import Facts
 from leakmeter.victims.numbers import as_type, type_range
-from leakmeter.victims.remote.client import BadAnswer, Client, Misdescribed, NotFound
+from leakmeter.victims.remote.client import BadAnswer, Client, Misdescribed, NotFound, Unexplained
 
 _TYPES = {
     "BOOL": "bool",
@@ -46,15 +47,22 @@ class OpenInference:
         facts: what is known about the victim without asking it: shape, type, box, classes, outputs.
         url: where to send queries.
         rows: the most rows it takes at once; None: as many as one likes.
+        own: which output explains the answer, if one does.
     """
 
     def __init__(
-        self, url: str, metadata: Mapping[str, Any], output: str | None = None, names: tuple[str, ...] | None = None
+        self,
+        url: str,
+        metadata: Mapping[str, Any],
+        output: str | None = None,
+        names: tuple[str, ...] | None = None,
+        own: OwnExplanation | None = None,
     ) -> None:
         self.url = f"{url}/infer"
         self.facts = Facts()
         self.rows: int | None = None
         self._input, self._output, self._names = _ANY_INPUT, output, names
+        self.own, self._explained = own, None if own is None else own.field
         self._type: np.dtype[Any] | None = None  # of the inputs, where the server says it
         if inputs := metadata.get("inputs"):
             self._read_input(inputs)
@@ -68,17 +76,23 @@ class OpenInference:
         rows = x if self._type is None else as_type(x, self._type)
         request: dict[str, Any] = {"inputs": [tensor(self._input, rows)]}
         if self._output is not None:
-            request["outputs"] = [{"name": self._output}]
+            request["outputs"] = [{"name": name} for name in (self._output, self._explained) if name is not None]
         return to_json(request)
 
     def decode(self, body: bytes) -> np.ndarray:
         """The output in an answer."""
-        document = parse(body)
-        outputs = document.get("outputs") if isinstance(document, dict) else None
-        if not isinstance(outputs, list) or not outputs:
-            raise BadAnswer("its answer held no outputs")
-        named = [each for each in outputs if isinstance(each, dict) and each.get("name") == self._output]
-        return array(named[0] if named else outputs[0], self._names)
+        outputs = _outputs(body)
+        return array(outputs.get(self._output, next(iter(outputs.values()))), self._names)
+
+    def decode_explained(self, body: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """The same, and the output that holds the explanation."""
+        outputs = _outputs(body)
+        if self._explained not in outputs:
+            raise Unexplained(f"its answer held no output '{self._explained}', where its explanation should be")
+        maps = outputs.pop(self._explained)
+        if not outputs:
+            raise BadAnswer("its answer held no outputs beside its explanation")
+        return array(outputs.get(self._output, next(iter(outputs.values()))), self._names), array(maps)
 
     def _read_input(self, inputs: list[Any]) -> None:
         if len(inputs) != 1:
@@ -103,7 +117,7 @@ class OpenInference:
         )
 
     def _read_output(self, outputs: list[Any]) -> None:
-        by_name = {str(each["name"]): each for each in outputs}
+        by_name = {name: each for each in outputs if (name := str(each["name"])) != self._explained}
         known = ", ".join(by_name)
         name = self._output or next(iter(by_name))
         if self._output is None and len(by_name) > 1:
@@ -125,7 +139,26 @@ def _classes(output: dict[str, Any]) -> int | None:
     return (output.get("parameters") or {}).get("classes")
 
 
-def open_model(address: str, client: Client, output: str | None, names: tuple[str, ...] | None) -> OpenInference:
+def _outputs(body: bytes) -> dict[Any, Any]:
+    """The tensors of an answer by their names, in its order."""
+    document = parse(body)
+    outputs = document.get("outputs") if isinstance(document, dict) else None
+    if not isinstance(outputs, list) or not outputs:
+        raise BadAnswer("its answer held no outputs")
+    named: dict[Any, Any] = {}
+    for place, each in enumerate(outputs):
+        name = each.get("name") if isinstance(each, dict) else None
+        named.setdefault(name if isinstance(name, str) else place, each)
+    return named
+
+
+def open_model(
+    address: str,
+    client: Client,
+    output: str | None,
+    names: tuple[str, ...] | None,
+    own: OwnExplanation | None = None,
+) -> OpenInference:
     """Asks a server what it says about a model; one that says nothing (404) is asked with facts given by keyword."""
     found = _ADDRESS.fullmatch(address)
     if found is None:
@@ -138,7 +171,7 @@ def open_model(address: str, client: Client, output: str | None, names: tuple[st
     except NotFound:
         metadata = {}
     try:
-        return OpenInference(found[1], metadata, output, names)
+        return OpenInference(found[1], metadata, output, names, own)
     except UsageError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:

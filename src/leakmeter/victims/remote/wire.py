@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from leakmeter.victims.explained import OwnExplanation
 from leakmeter.victims.facts import Facts
 from leakmeter.victims.remote.client import Client
 from leakmeter.victims.remote.pace import Pace
@@ -21,12 +22,16 @@ class WireFormat(Protocol):
     url: str
     rows: int | None
     facts: Facts
+    own: OwnExplanation | None
 
     def encode(self, x: np.ndarray) -> bytes:
         """A request."""
 
     def decode(self, body: bytes) -> np.ndarray:
         """The outputs in an answer, or BadAnswer."""
+
+    def decode_explained(self, body: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """The outputs and the explanation in an answer, or BadAnswer."""
 
 
 def connect(
@@ -48,5 +53,6 @@ def connect(
     if source.lower().endswith(".toml"):
         description = read_description(Path(source))
         return Client(description.url, settings, description.headers, pace), Template(description, names)
-    client, known = Client(source, settings, pace=pace), first_protocol(source, output)
-    return client, open_model(source, client, output, names) if known is None else Template(known, names)
+    client, own = Client(source, settings, pace=pace), settings.explanation
+    known = first_protocol(source, output, own)
+    return client, open_model(source, client, output, names, own) if known is None else Template(known, names)
