@@ -2,81 +2,77 @@
 
     OMP_NUM_THREADS=1 python bench/watch.py [--part thieves|nights|scan] [--seed 100] [--thieves 30] [--rows 10000000]
 
-1. `thieves`: many thieves (uniform points, `auto`, pools of real data; labels and probabilities; small and large
-   budgets), each alone in a log: the fidelity that watch states against what the real attack got.
+1. `thieves`: many thieves (uniform points, `auto`, `surrogate`, `procedural`, with data and without; labels,
+   probabilities, rounded ones, the best class; small and large budgets), each alone in a log: the fidelity that watch
+   states against what the real attack got. Goes on where a stopped run of the same command was.
 2. `nights`: 50 clients, one to five of them thieves (alone, slow, or with ten accounts), a log read night by night:
-   the first alarm of every thief whose copy passes 80 %, and the honest clients flagged.
+   the first alarm of every thief whose copy passes 80 %, the honest clients flagged, and who was looked at as one.
 3. `scan`: a log of many rows, read and ranked: seconds and the peak of memory.
 
-Victim: LeNet on 8×8 digits (the demo's); honest users ask test digits. Writes results/bench/watch-<part>.json.
+Victims: networks on 8×8 digits, trees on tables (`_watched.py`). Writes results/bench/watch-<part>.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import torch
-from _keep import keep
+from _keep import FOLDER, keep
+from _watched import VICTIMS, Watched
 
-from leakmeter.data.catalogue import load
-from leakmeter.evaluation.score import Reference, reference
-from leakmeter.plan import Plan, make_plan
+from leakmeter.studies.provenance import fingerprint
 from leakmeter.traffic.client import DAY, START, Client, split
 from leakmeter.traffic.honest import honest_clients
 from leakmeter.traffic.log import write_log
 from leakmeter.traffic.thieves import thief
 from leakmeter.victims.load import load_victim
-from leakmeter.victims.victim import Victim
+from leakmeter.watch.copies import Bench, grown
 from leakmeter.watch.flow import watch
-from leakmeter.watch.record import WatchResult
+from leakmeter.watch.record import ClientCopy, Point, WatchResult
+from leakmeter.watch.rows import rows_of
 from leakmeter.watch.settings import LogSettings
 from leakmeter.watch.signals import ranked_clients
 from leakmeter.watch.state import State
 
-EFFORT = 0.05
-VICTIM = {"source": "leakmeter.demo:digits_victim", "input_shape": [1, 8, 8], "low": 0.0, "high": 1.0, "classes": 10}
-
-
-def planned(**log: Any) -> Plan:
-    section = {"effort": EFFORT, "detectors": [], "train": 10, **log}
-    return make_plan({"name": "bench", "victim": VICTIM, "data": {"name": "digits"}, "log": section})
-
-
-def digits() -> tuple[Victim, torch.Tensor, torch.Tensor, Reference]:
-    """The victim, what thieves may have, what honest users ask, and the truth on test inputs."""
-    given = {key: value for key, value in VICTIM.items() if key != "source"}
-    victim = load_victim(VICTIM["source"], **given | {"outputs": "logits", "input_shape": (1, 8, 8)})
-    test = load("digits", "test")
-    return victim, load("digits", "train").x, test.x, reference(victim, test)
+EFFORT = 0.1
+_STEPS = {"steps": 300, "batch": 100, "lr": 3e-3, "schedule": "cyclic"}
+PICTURES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("auto", {"effort": EFFORT}),
+    ("surrogate", {"recipe": _STEPS, "pool": "own"}),
+    ("uniform", {"effort": EFFORT}),
+    ("procedural", {"committee": 1, "lessons": 0, "learn": _STEPS}),
+    ("auto", {"effort": EFFORT, "pool": "own"}),
+)
+TABLES = (PICTURES[0], PICTURES[2], PICTURES[4])
+VIEWS = ("probs", "labels", "probs:2", "top:1")
+BUDGETS = (200, 400, 800)
 
 
 def thieves(count: int, seed: int) -> Iterator[dict[str, Any]]:
     """Each alone, so that what is compared is the copy and not the ranking; the record grows with every thief."""
-    victim, pool, _, truth = digits()
-    kinds = [("uniform", {}), ("auto", {}), ("auto", {"pool": pool})]
-    rows = []
-    for number in range(count):
-        attack, options = kinds[number % 3]
-        view, budget = ("probs", "labels")[number // 3 % 2], (200, 500, 1000)[number // 6 % 3]
-        one = thief(victim, attack, budget, view=view, test=truth, seed=seed + number, effort=EFFORT, **options)
+    rows = _before(count, seed)
+    for number in range(len(rows), count):
+        place, name = divmod(number, len(VICTIMS))
+        name = [*VICTIMS][name]
         with tempfile.TemporaryDirectory() as folder:
-            write_log(Path(folder) / "log.jsonl", [one])
-            found = watch(Path(folder) / "log.jsonl", planned(seed=seed), out=Path(folder) / "runs", progress=False)
-        stated, got = found.clients[0].fidelity, one.fidelity or 0.0
-        what = f"{attack}{' with data' if options else ''}"
-        rows.append({"attack": what, "view": view, "queries": budget, "real": got, "stated": stated})
+            rows.append(_alone(VICTIMS[name](Path(folder), seed), place, seed + number, Path(folder)))
+        rows[-1]["victim"] = name
         short = [row for row in rows if row["stated"] < row["real"] - 0.03]
         yield {
             "thieves": len(rows),
             "of planned": count,
+            "effort of thieves and of watch": EFFORT,
             "more than 3 points below the real attack": len(short),
             "mean difference": fmean(row["stated"] - row["real"] for row in rows),
             "worst": min(row["stated"] - row["real"] for row in rows),
@@ -84,79 +80,162 @@ def thieves(count: int, seed: int) -> Iterator[dict[str, Any]]:
         }
 
 
+def _before(count: int, seed: int) -> list[dict[str, Any]]:
+    """The thieves that an earlier, stopped run of the same command has measured."""
+    path = FOLDER / "watch-thieves.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    same = found.get("command") == _command("thieves", seed, "--thieves", count)
+    return found["rows"] if same and found["code"] == fingerprint() else []
+
+
+def _command(part: str, seed: int, flag: str, size: int) -> str:
+    return f"python bench/watch.py --part {part} --seed {seed} {flag} {size}"
+
+
+def _alone(watched: Watched, place: int, seed: int, folder: Path) -> dict[str, Any]:
+    """One thief: the attack, the view and the budget go round with its place among those of this victim."""
+    kinds = PICTURES if watched.victim.spec.columns is None else TABLES
+    attack, options = kinds[place % len(kinds)]
+    own = options.get("pool") == "own"
+    options = options | ({"pool": watched.pool} if own else {})
+    view, budget = VIEWS[place % len(VIEWS)], BUDGETS[place % len(BUDGETS)]
+    start = time.process_time()
+    one = thief(watched.victim, attack, budget, view=view, test=watched.truth, seed=seed, **options)
+    stolen = time.process_time() - start
+    view_read, found = _stated(watched, one, seed, folder)
+    return {
+        "attack": f"{attack}{' with data' if own else ''}",
+        "view": view,
+        "read as": view_read,
+        "queries": len(one),
+        "seed": seed,
+        "real": one.fidelity or 0.0,
+        "stated": found.fidelity,
+        "interval": found.interval.model_dump(mode="json"),
+        "seconds of the thief": round(stolen, 1),
+        "seconds of watch": round(time.process_time() - start - stolen, 1),
+    }
+
+
+def _stated(watched: Watched, client: Client, seed: int, folder: Path) -> tuple[str, Point]:
+    """What a watch makes of the client's log, without how the copy grew."""
+    write_log(folder / "log.jsonl", [client])
+    settings = LogSettings(effort=EFFORT, seed=seed)
+    with closing(State(folder / "state")) as state:
+        state.read([("log", folder / "log.jsonl")], settings, watched.victim.spec)
+        rows = rows_of(state, [client.name], watched.victim.spec, folder, settings.most, sample=True)
+        desk = Bench(state, watched.victim.spec, watched.truth, settings)
+        return str(rows.given.answer.view), grown(desk, desk.key, rows, line=2.0)[-1]
+
+
+NIGHTS, CLIENTS, LITTLE = 5, 50, 0.05
+CAST: dict[str, tuple[str, int, str, dict[str, Any], int]] = {
+    "plain": ("auto", 900, "probs", {}, 1),
+    "with data": ("auto", 360, "labels", {"pool": "own"}, 1),
+    "sybil": ("uniform", 1500, "probs", {}, 10),
+    "natural sybil": ("auto", 800, "probs", {"pool": "own", "sources": ()}, 10),
+    "blind": ("uniform", 900, "labels", {}, 1),
+}
+"""Thieves by name: attack, queries over all nights, view, options, accounts."""
+SCENES = (
+    ("digits LeNet", ("with data",)),
+    ("made-up LightGBM", ("plain", "sybil", "blind")),
+    ("digits LeNet", ("plain", "with data", "sybil", "natural sybil", "blind")),
+    ("made-up LightGBM", ("plain", "with data")),
+)
+
+
 def nights(runs: int, seed: int) -> Iterator[dict[str, Any]]:
-    """One run after the other, with one, three and five thieves."""
-    victim, pool, natural, truth = digits()
+    """One scene after the other, with one to five thieves among fifty clients."""
     rows = []
     for run in range(runs):
-        rows.append(_nights(victim, pool, natural, truth, seed + run, min(5, 1 + 2 * run)))
-        flagged, honest = sum(row["honest flagged"] for row in rows), sum(row["honest"] for row in rows)
-        yield {"honest flagged": flagged, "honest": honest, "runs": rows}
+        name, cast = SCENES[run % len(SCENES)]
+        with tempfile.TemporaryDirectory() as folder:
+            watched = VICTIMS[name](Path(folder), seed + run)
+            bad = [_hired(watched, who, seed * 100 + run * 10 + place) for place, who in enumerate(cast)]
+            rows.append({"victim": name, "seed": seed + run, **_told(watched, bad, seed + run, Path(folder))})
+        passed = [each for row in rows for each in row["thieves"].values() if max(each["real"]) >= 0.8]
+        yield {
+            "effort of thieves and of watch": LITTLE,
+            "honest": sum(row["honest"] for row in rows),
+            "honest flagged": sum(len(row["honest flagged"]) for row in rows),
+            "thieves that pass 80%": len(passed),
+            "found before 90%": sum(each["found before 90%"] for each in passed),
+            "runs": rows,
+        }
 
 
-def _nights(
-    victim: Victim, pool: torch.Tensor, natural: torch.Tensor, truth: Reference, seed: int, count: int
-) -> dict[str, Any]:
-    """Some thieves among fifty clients over five nights."""
-    makers = [
-        lambda s: [thief(victim, "uniform", 2000, test=truth, days=5, seed=s, effort=EFFORT)],
-        lambda s: [thief(victim, "auto", 1500, test=truth, days=5, seed=s, effort=EFFORT, pool=pool)],
-        lambda s: split(thief(victim, "uniform", 2000, test=truth, days=5, seed=s, name="sybil", effort=EFFORT), 10),
-        lambda s: [thief(victim, "auto", 1500, test=truth, days=5, seed=s, name="slow", effort=EFFORT)],
-        lambda s: [thief(victim, "auto", 1500, view="labels", test=truth, days=5, seed=s, name="blind", effort=EFFORT)],
+def _hired(watched: Watched, who: str, seed: int) -> Client:
+    attack, budget, view, options, _ = CAST[who]
+    options = {"effort": LITTLE, **options} | ({"pool": watched.pool} if "pool" in options else {})
+    if watched.victim.spec.columns is not None:
+        options.pop("sources", None)
+    budget = min(budget, len(watched.pool)) if "pool" in options else budget
+    stops = [budget * night // NIGHTS for night in range(1, NIGHTS)]
+    return thief(
+        watched.victim,
+        attack,
+        budget,
+        name=who,
+        view=view,
+        test=watched.truth,
+        days=NIGHTS,
+        seed=seed,
+        stops=stops,
+        **options,
+    )
+
+
+def _told(watched: Watched, bad: list[Client], seed: int, folder: Path) -> dict[str, Any]:
+    """The thieves among honest clients, the log read night by night."""
+    accounts = [
+        part for each in bad for part in (split(each, CAST[each.name][4]) if CAST[each.name][4] > 1 else [each])
     ]
-    bad = [part for k in range(count) for part in makers[k](seed * 10 + k)]
-    users = honest_clients(victim, natural, 50 - count, queries=60, days=5, seed=seed)
-    declared = [user.name for user in users[:20]]
-    seen: dict[str, list[tuple[int, float]]] = {}
+    owners = {each.name: each.owner or each.name for each in accounts}
+    users = honest_clients(watched.victim, watched.natural, CLIENTS - len(accounts), queries=50, days=NIGHTS, seed=seed)
+    plan = watched.planned(effort=LITTLE, train=12, honest=[user.name for user in users[:15]])
+    stated: dict[str, list[float]] = {each.name: [] for each in bad}
     flags: set[str] = set()
-    with tempfile.TemporaryDirectory() as folder:
-        for night in range(1, 6):
-            clients = [each.until(START + night * DAY) for each in [*users, *bad]]
-            write_log(Path(folder) / "log.jsonl", [each for each in clients if len(each)])
-            found = watch(
-                Path(folder) / "log.jsonl", planned(honest=declared), out=Path(folder) / "runs", progress=False
-            )
-            _take_down(found, users, bad, night, seen, flags)
-            print(night, {who: f"{rates[-1][1]:.3f}" for who, rates in seen.items()}, sorted(flags), flush=True)
+    for night in range(1, NIGHTS + 1):
+        seen = [each.until(START + night * DAY) for each in [*users, *accounts]]
+        write_log(folder / "log.jsonl", [each for each in seen if len(each)])
+        found = watch(folder / "log.jsonl", plan, out=folder / "runs", progress=False)
+        for who, rates in stated.items():
+            rates.append(_best(found, {name for name, owner in owners.items() if owner == who}))
+        alarms = {name for each in found.clients if each.alarm for name in each.clients or (each.client,)}
+        flags |= alarms & {user.name for user in users}
+        print(night, {who: round(rates[-1], 3) for who, rates in stated.items()}, sorted(flags), flush=True)
     return {
-        "seed": seed,
-        "thieves": {who: _story(rates) for who, rates in seen.items()},
         "honest": len(users),
-        "honest flagged": len(flags),
+        "honest flagged": sorted(flags),
+        "thieves": {each.name: _story(each, stated[each.name]) for each in bad},
+        "looked at as one": [_joined(each, owners) for each in found.clients if each.by == "likeness"],
     }
 
 
-def _take_down(
-    found: WatchResult,
-    users: list[Client],
-    bad: list[Client],
-    night: int,
-    seen: dict[str, list[tuple[int, float]]],
-    flags: set[str],
-) -> None:
-    """What was stated of each thief (of one with many accounts, together), and which honest clients were flagged."""
-    owners = {each.name: each.owner or each.name for each in bad}
-    names = {user.name for user in users}
-    best: dict[str, float] = {}
-    for each in found.clients:
-        members = each.clients or (each.client,)
-        if each.alarm and set(members) <= names:
-            flags.update(members)
-        for owner in {owners[name] for name in members if name in owners}:
-            best[owner] = max(best.get(owner, 0.0), each.fidelity)
-    for owner in set(owners.values()):
-        seen.setdefault(owner, []).append((night, best.get(owner, 0.0)))
+def _best(found: WatchResult, accounts: set[str]) -> float:
+    """The best copy stated of a thief: of one account, or of several looked at as one."""
+    return max((each.fidelity for each in found.clients if accounts & {*each.clients, each.client}), default=0.0)
 
 
-def _story(rates: list[tuple[int, float]]) -> dict[str, Any]:
-    alarm = next(((night, rate) for night, rate in rates if rate >= 0.8), None)
+def _story(one: Client, stated: list[float]) -> dict[str, Any]:
+    """What a thief had and what was said of it, night by night; nothing is known between two nights."""
+    asked = [len(one.until(START + night * DAY)) for night in range(1, NIGHTS + 1)]
+    real = [one.had(n) for n in asked]
+    alarm = next((night for night, rate in enumerate(stated) if rate >= 0.8), None)
     return {
-        "stated by night": [round(rate, 4) for _, rate in rates],
-        "passed 80%": alarm is not None,
-        "fidelity at the alarm": None if alarm is None else alarm[1],
-        "found before 90%": None if alarm is None else alarm[1] < 0.9,
+        "queries": asked,
+        "real": [round(rate, 4) for rate in real],
+        "stated": [round(rate, 4) for rate in stated],
+        "accounts": CAST[one.name][4],
+        "alarm in night": None if alarm is None else alarm + 1,
+        "found before 90%": alarm is not None and real[alarm] < 0.9,
     }
+
+
+def _joined(each: ClientCopy, owners: dict[str, str]) -> dict[str, int]:
+    """Whose accounts stand in one coalition."""
+    return dict(Counter(owners.get(name, "honest") for name in each.clients))
 
 
 def scan(rows: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -206,13 +285,13 @@ def main() -> None:
     parser.add_argument("--part", choices=["thieves", "nights", "scan"], default="thieves")
     parser.add_argument("--seed", type=int, default=100)
     parser.add_argument("--thieves", type=int, default=30)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=len(SCENES))
     parser.add_argument("--rows", type=int, default=10_000_000)
     asked = parser.parse_args()
     torch.set_num_threads(1)
     size = {"thieves": asked.thieves, "nights": asked.runs, "scan": asked.rows}[asked.part]
     flag = {"thieves": "--thieves", "nights": "--runs", "scan": "--rows"}[asked.part]
-    about = {"command": f"python bench/watch.py --part {asked.part} --seed {asked.seed} {flag} {size}"}
+    about = {"command": _command(asked.part, asked.seed, flag, size)}
     parts = {"thieves": thieves, "nights": nights, "scan": scan}
     for record in parts[asked.part](size, asked.seed):
         keep(f"watch-{asked.part}", about | record)

@@ -5,12 +5,14 @@ import pytest
 import torch
 from torch import nn
 
+from leakmeter.box import Box
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.students import STUDENTS, Lesson, usual_students
 from leakmeter.extraction.students.augment import augmentations, augmented
 from leakmeter.extraction.students.mean import Mean
-from leakmeter.extraction.students.networks import fairer, shrinking, work
+from leakmeter.extraction.students.networks import fairer, work
 from leakmeter.extraction.students.reading import readings, seen_logits
+from leakmeter.extraction.students.reduced import reduced, reduced_spec, reduction, whole
 from leakmeter.extraction.students.scaled import scaled
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
@@ -48,7 +50,7 @@ def test_the_linear_student_learns_labels_also_of_one_score_and_of_classes_never
     assert set(named.tolist()) <= set(given.answer.labels.tolist())
 
 
-@pytest.mark.parametrize("shape", [(6,), (1, 8, 8), (1, 28, 28), (3, 32, 32), (3, 100, 120), (2, 6)])
+@pytest.mark.parametrize("shape", [(6,), (1, 8, 8), (1, 28, 28), (3, 32, 32), (3, 40, 50), (2, 6)])
 def test_every_usual_student_of_every_shape_answers_in_the_right_shape_and_leaves_global_randomness_alone(
     shape,
 ) -> None:
@@ -68,7 +70,25 @@ def test_large_pictures_are_never_answered_with_a_lenet() -> None:
         names = usual_students(lesson(shape, n=2).spec)
         assert "lenet" not in names
         assert {"convolutional", "residual"} <= set(names)
-    assert shrinking((3, 224, 224)) == 5
+
+
+def test_students_see_large_pictures_averaged_down() -> None:
+    assert [reduction(shape) for shape in ((3, 224, 224), (1, 79, 300), (3, 32, 32), (6,))] == [5, 1, 1, 1]
+    spec = lesson((3, 224, 224), n=2).spec
+    seen = reduced_spec(spec)
+    assert seen.input_shape == (3, 44, 44)
+    assert reduced_spec(seen) is seen
+    x = torch.rand(2, 3, 224, 224)
+    assert torch.equal(reduced(reduced(x)), reduced(x))
+    small = nn.Flatten()
+    assert torch.allclose(whole(small, spec)(x), small(reduced(x)))
+    assert whole(small, seen) is small
+    by_pixel = replace(spec, box=Box(torch.zeros(3, 1, 1), torch.rand(3, 224, 224) + 1))
+    narrow = reduced_spec(by_pixel)
+    assert narrow.low is not None
+    assert narrow.high is not None
+    assert narrow.low.shape == narrow.high.shape == (3, 44, 44)
+    assert torch.allclose(narrow.high, reduced(by_pixel.box.high[None])[0])
 
 
 def test_inputs_are_scaled_by_the_box_or_by_the_queries() -> None:

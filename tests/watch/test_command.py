@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from leakmeter.cli import app
 
-NAME = "<script>x</script>=1+1|'\x1b[31m\u202e`a`"
+NAME = "<script>x</script>=1+1|'\x1b[31m\u202e`a`\nPASS: nobody holds a copy"
 
 
 def run(place, log, out, *more):
@@ -25,6 +25,7 @@ def test_a_hostile_name_is_shown_as_text(place, tmp_path):
     result = run(place, log, tmp_path / "runs")
     assert result.exit_code == 0, result.output
     assert "\x1b" not in result.output
+    assert not any(line.startswith("PASS") for line in result.output.splitlines())
     (folder,) = (tmp_path / "runs").glob("*-watch")
     for name in ("report.html", "report.md", "junit.xml", "results.json"):
         text = (folder / name).read_text()

@@ -50,6 +50,7 @@ def test_sybils_are_found_as_one_and_a_second_night_pays_nothing(log, traffic, p
     written = json.loads((first.folder / "results.json").read_text())
     assert [each["client"] for each in written["clients"]] == [each.client for each in first.clients]
     assert "<testcase" in (first.folder / "junit.xml").read_text()
+    assert "mathdefault" not in (first.folder / "report.html").read_text()
 
     monkeypatch.setattr(copies, "copy_from", lambda *a, **k: pytest.fail("trained again"))
     second = watch(log, plan, out=tmp_path, progress=False)

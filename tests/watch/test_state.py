@@ -71,7 +71,7 @@ def test_every_form_of_a_log_gives_the_same_rows(state, tmp_path, kind):
             database.executemany("INSERT INTO asked VALUES (?, ?, ?, ?)", text)
         database.close()
     if kind == "db":
-        with exported(str(path), "asked", state.connection) as table:
+        with exported(str(path), "asked", state.folder) as table:
             reading = read(state, table)
     else:
         reading = read(state, path)

@@ -20,12 +20,13 @@ from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
 from leakmeter.extraction.base import Attack, AttackJob
-from leakmeter.extraction.chooser import AGAIN, LEAST, MULTIPLIED, SMALL, Chooser, trials_a_copy
+from leakmeter.extraction.chooser import AGAIN, LEAST, MULTIPLIED, SMALL, Chooser, trial_seconds
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
 from leakmeter.extraction.pool import real_inputs
 from leakmeter.extraction.sources import usual_sources
 from leakmeter.extraction.sources.asking import Asker
 from leakmeter.extraction.students import usual_students
+from leakmeter.extraction.students.reduced import reduced_spec
 from leakmeter.extraction.tabular import Tabular
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
@@ -58,15 +59,20 @@ class Auto(Attack):
         return self.effort * size * math.sqrt(known)
 
     def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float | None:
-        """Of learning, with the trials before each copy."""
+        """Of learning, with the trials between rounds of asking and before each copy."""
         if spec.columns is not None:
             return self._tabular().expected_seconds(spec, stops)
-        seconds, searched = 0.0, 0
-        for stop in (stop for stop in stops if stop >= LEAST):
-            all_of_them = len(self.students or usual_students(spec)) + 3
-            trials = all_of_them if stop >= MULTIPLIED * searched else AGAIN
-            searched = stop if trials == all_of_them else searched
-            seconds += self.seconds_for(stop, spec) * (1 + trials / trials_a_copy(spec))
+        spec = reduced_spec(spec)
+        seconds, searched, before = 0.0, 0.0, 0
+        rounds = math.ceil((self.rounds + 2) / 2)  # of coarse answers so many as were set, of exact ones two
+        for stop in stops:
+            for n in (before + (stop - before) * turn / rounds for turn in range(1, rounds + 1)):
+                if n >= LEAST:
+                    all_anew = n >= MULTIPLIED * searched
+                    trials = len(self.students or usual_students(spec)) + 3 if all_anew else AGAIN
+                    searched = n if all_anew else searched
+                    seconds += _TAKEN * trials * trial_seconds(self.seconds_for(round(n), spec), self.effort, spec)
+            seconds, before = seconds + (self.seconds_for(stop, spec) if stop >= LEAST else 0.0), stop
         return seconds
 
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
@@ -123,7 +129,7 @@ class _Thief(Chooser):
 
     def _announce(self) -> None:
         """Says before the first query about how long the learning will take."""
-        seconds = self.attack.expected_seconds(self.spec, tuple(self.job.stops)) or 0.0
+        seconds = self.attack.expected_seconds(self.victim, tuple(self.job.stops)) or 0.0
         self.job.notes["expected_seconds"] = round(seconds)
         self.job.progress.say(f"auto: about {max(1, round(seconds / 60))} min of learning on one core")
 
@@ -134,8 +140,8 @@ class _Thief(Chooser):
         self.job.notes["sources"] = {
             name: {"queries": n, "information": told.get(name)} for name, n in asker.counts().items()
         }
-        order = torch.randperm(len(asker.x), generator=stream(self.job.seed, "sheet"))
-        self.job.show_queries(asker.x[order])
+        pictures = asker.pictures
+        self.job.show_queries(pictures[torch.randperm(len(pictures), generator=stream(self.job.seed, "sheet"))])
         chosen = str(self.ranking[0]) if self.ranking else ""
         tried = [Trial(name=name, held_out=value, chosen=name == chosen) for name, value in self.tried.items()]
         entropy = class_entropy(class_counts(asker.answer.labels, self.spec.classes))
@@ -150,3 +156,4 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 
 
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
+_TAKEN = 0.6  # of the time that a trial is given: some students are solved, not trained

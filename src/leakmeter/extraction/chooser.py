@@ -16,6 +16,7 @@ from leakmeter.extraction.students import STUDENTS, Lesson, usual_students
 from leakmeter.extraction.students.augment import Augmentation, augmentations
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.students.reading import Reading, readings
+from leakmeter.extraction.students.reduced import reduced_spec, whole
 from leakmeter.oracle.answer import Answer, to_labels
 from leakmeter.seeds import derive, stream
 from leakmeter.victims.spec import VictimSpec
@@ -50,7 +51,7 @@ class Answered(Protocol):
 
     @property
     def x(self) -> Tensor:
-        """All queries."""
+        """All queries, as students see them."""
 
     @property
     def answer(self) -> Answer:
@@ -80,10 +81,14 @@ class Settings(Protocol):
 
 
 class Chooser:
-    """Compares candidates on answers held out, and copies with the best, whoever asked for them."""
+    """Compares candidates on answers held out, and copies with the best, whoever asked for them.
+
+    Of large pictures the asker holds what students see, reduced; a copy takes the victim's own.
+    """
 
     def __init__(self, attack: Settings, spec: VictimSpec, job: AttackJob, asker: Answered) -> None:
-        self.attack, self.job, self.spec, self.asker = attack, job, spec, asker
+        self.attack, self.job, self.asker = attack, job, asker
+        self.victim, self.spec = spec, reduced_spec(spec)
         self.ranking: list[_Trial] = []
         self.searched = 0
         """How many answers there were when all candidates were last compared."""
@@ -93,7 +98,19 @@ class Chooser:
 
     def copied(self, name: str) -> nn.Module:
         """A copy from all answers there are."""
-        return self._copy(self.best(name), name)
+        return self._whole(self.best(name), name)
+
+    def compared(self, name: str) -> dict[tuple[Candidate, ...], float]:
+        """What all candidates came to on answers held out; nothing where these are too few."""
+        self.best(name)
+        return {trial.candidates: trial.held_out for trial in self.ranking}
+
+    def copied_by(self, candidates: tuple[Candidate, ...], name: str) -> nn.Module:
+        """A copy from all answers there are, by these."""
+        return self._whole(_Trial(candidates, 0.0, Mean([])), name)
+
+    def _whole(self, best: _Trial, name: str) -> nn.Module:
+        return whole(self._copy(best, name), self.victim)
 
     def coarse(self, best: _Trial) -> bool:
         """Whether answers say little more than a label: by what they show, or by what proved best to read of them."""
@@ -153,10 +170,8 @@ class Chooser:
         return [less] if less.held_out > best.held_out + _ERRORS * part.error(best.held_out) else []
 
     def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
-        x, answer = part.x[part.learned], rows_of(part.answer, part.learned)
-        seconds = max(
-            self._seconds(len(x)) / trials_a_copy(self.spec), _SHORTEST * min(1.0, self.attack.effort / _LITTLE)
-        )
+        x, answer = part.x[part.learned], part.answer.rows(part.learned)
+        seconds = trial_seconds(self._seconds(len(x)), self.attack.effort, self.spec)
         try:
             model = self._fit(candidate, x, answer, f"{name}-trial", seconds)
         except Inconclusive:  # it diverged
@@ -233,14 +248,10 @@ def close(ranking: list[_Trial], doubt: float) -> list[_Trial]:
     return single[: max(AGAIN, sum(trial.held_out >= best - doubt for trial in single))]
 
 
-def trials_a_copy(spec: VictimSpec) -> int:
-    """How many trials take as long as a copy."""
-    return _TRIALS if spec.features <= SMALL else _TRIALS_LARGE
-
-
-def rows_of(answer: Answer, rows: Tensor) -> Answer:
-    """Some rows of an answer."""
-    return replace(answer, columns={name: column[rows] for name, column in answer.columns.items()})
+def trial_seconds(copy: float, effort: float, spec: VictimSpec) -> float:
+    """How long a trial may take where a copy takes `copy` seconds: a fraction of that, some seconds at least."""
+    share = _TRIALS if spec.features <= SMALL else _TRIALS_LARGE
+    return max(copy / share, _SHORTEST * min(1.0, effort / _LITTLE))
 
 
 LEAST, MULTIPLIED = 40, 4  # answers from which some are held out; growth after which all is compared again

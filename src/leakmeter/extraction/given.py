@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -10,8 +13,9 @@ from torch import Tensor, nn
 
 from leakmeter.extraction.auto import Auto
 from leakmeter.extraction.base import AttackJob
-from leakmeter.extraction.chooser import Chooser
-from leakmeter.extraction.students.mean import Mean
+from leakmeter.extraction.chooser import Candidate, Chooser
+from leakmeter.extraction.students import usual_students
+from leakmeter.extraction.students.reduced import reduced
 from leakmeter.oracle.answer import Answer
 from leakmeter.seeds import derive
 from leakmeter.victims.spec import VictimSpec
@@ -24,23 +28,51 @@ class Given:
     x: Tensor
     answer: Answer
 
+    def first(self, n: int) -> Given:
+        """The first `n` of them."""
+        columns = {name: column[:n] for name, column in self.answer.columns.items()}
+        return Given(self.x[:n], replace(self.answer, columns=columns))
+
     def plausible(self) -> Tensor:
         """All rows: nobody says where they come from."""
         return torch.arange(len(self.x))
 
 
-def copy_from(given: Given, spec: VictimSpec, seed: int, copies: int = 1, **options: Any) -> nn.Module:
+def copy_from(given: Given, spec: VictimSpec, seed: int, **options: Any) -> nn.Module:
     """The copy that the choosing attacker (`auto`) makes of these answers, and of nothing else.
+
+    Few answers held out choose by luck. So where there are few, others are held out again and again, and all of them
+    together decide; two kinds of students that they cannot tell apart are both taken.
 
     Args:
         given: at least one query with its answer.
         spec: of the victim that answered.
         seed: the same answers and seed give the same copy.
-        copies: how many are made with different seeds; the copy is their mean, which is better and steadier than one.
         **options: of the attack `auto`, such as effort and students.
     """
-    attack, made = Auto(**options), []
-    for number in range(copies):
-        job = AttackJob(derive(seed, "copy", number), torch.device("cpu"))
-        made.append(Chooser(attack, spec, job, given).copied(f"{len(given.x)}"))
-    return (made[0] if copies == 1 else Mean(made)).eval()
+    attack, n, given = Auto(**options), len(given.x), Given(reduced(given.x), given.answer)
+    times = min(_MOST, max(1, math.ceil(_DECIDE / (attack.held_out * n))))
+    jobs = [AttackJob(derive(seed, "copy", number), torch.device("cpu")) for number in range(times)]
+    choosers = [Chooser(attack, spec, job, given) for job in jobs]
+    found = [chooser.compared(f"{n}") for chooser in choosers]
+    if not all(found):
+        return choosers[0].copied(f"{n}").eval()
+    everywhere = {way: fmean(each[way] for each in found) for way in found[0] if all(way in each for each in found)}
+    return choosers[0].copied_by(chosen(everywhere, times * attack.held_out * n, spec), f"{n}").eval()
+
+
+def chosen(agreement: Mapping[tuple[Candidate, ...], float], held: float, spec: VictimSpec) -> tuple[Candidate, ...]:
+    """Of pictures the likelier within a standard error; of anything else the best, with a second kind as good as it."""
+    names = usual_students(spec)
+    ways = sorted(agreement, key=lambda way: (len(way), names.index(way[0].student) if way[0].student in names else 0))
+    best = max(agreement.values())
+    error = math.sqrt(best * (1 - best) / held)
+    near = [way for way in ways if agreement[way] >= best - error]
+    if len(spec.input_shape) == 3:
+        return near[0]
+    near.sort(key=lambda way: -agreement[way])
+    second = next((way for way in near if len(way) == 1 and way[0].student != near[0][0].student), ())
+    return near[0] if len(near[0]) > 1 else (*near[0], *second)
+
+
+_DECIDE, _MOST = 100, 3  # answers that decide, if that takes no more than so many comparisons

@@ -43,6 +43,19 @@ def answered_logits(answer: Answer) -> Tensor:
     return recover_logits(_completed(answer), floor=_floor(answer))
 
 
+def answered_scores(answer: Answer) -> Tensor:
+    """The same of any victim: a single score is a logit against 0, of which labels tell the sign."""
+    if answer.classes > 1:
+        return answered_logits(answer).float()
+    score = answer.logits if answer.view.kind == "logits" else answer.labels[:, None] * 2 - 1
+    return two_columns(score.float())
+
+
+def two_columns(logits: Tensor) -> Tensor:
+    """A single score is a logit against 0."""
+    return logits if logits.shape[1] > 1 else F.pad(logits, (0, 1))
+
+
 def answered_probs(answer: Answer) -> Tensor:
     """One distribution per row, the best guess the view allows; one-hot where it shows labels only."""
     require_classes(answer.classes)

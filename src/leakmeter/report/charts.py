@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle
 from typing import Any, NamedTuple
 
-from leakmeter.report.words import plain_text
+from leakmeter.report.words import plain_text, short
 
 INK, MUTED, RULE = "#0000f0", "#0000f1", "#0000f2"
 SERIES = tuple(f"#00000{k}" for k in range(1, 7))
@@ -50,6 +50,19 @@ def share_axis(axes: Any, name: str) -> None:
     axes.set_ylim(0, 1.04)
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.set_ylabel(name, labelpad=2)
+
+
+def query_axis(axes: Any, stops: Sequence[int]) -> None:
+    """Numbers of queries as powers; ticks where a curve has points, if they are few enough to read."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+
+    axes.set_xscale("log")
+    if stops:
+        axes.set_xlim(stops[0] / 1.15, stops[-1] * 1.15)
+    axes.xaxis.set_major_locator(FixedLocator(stops) if 0 < len(stops) <= 6 else LogLocator(numticks=7))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axes.set_xlabel("queries")
 
 
 def name_ends(axes: Any, ends: Sequence[End]) -> None:

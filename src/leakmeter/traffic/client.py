@@ -28,6 +28,8 @@ class Client:
     """None: honest."""
     fidelity: float | None = None
     """What the real attack got from all its answers; None: not measured, or honest."""
+    curve: tuple[tuple[int, float], ...] = ()
+    """Of a thief: what the real attack had after so many answers."""
     owner: str | None = None
     """Whose account it is, where several belong to one thief."""
 
@@ -41,6 +43,11 @@ class Client:
             self, x=self.x[index], answer=replace(self.answer, columns=columns), times=self.times[index.numpy()]
         )
 
+    def had(self, queries: int) -> float:
+        """What the real attack had after so many answers, on the line between those measured."""
+        points = ((0, 0.0), *self.curve)
+        return float(np.interp(queries, [n for n, _ in points], [rate for _, rate in points]))
+
     def until(self, time: float) -> Client:
         """What it had asked by then."""
         return self.rows(torch.from_numpy(np.flatnonzero(self.times <= time)))
@@ -50,7 +57,7 @@ def split(client: Client, accounts: int) -> list[Client]:
     """The same thief with several accounts, asking in turn: Sybils."""
     places = torch.arange(len(client))
     return [
-        replace(client.rows(places[k::accounts]), name=f"{client.name}-{k}", owner=client.name, fidelity=None)
+        replace(client.rows(places[k::accounts]), name=f"{client.name}-{k}", owner=client.name, fidelity=None, curve=())
         for k in range(accounts)
     ]
 

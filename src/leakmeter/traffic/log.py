@@ -8,14 +8,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from leakmeter.errors import UsageError
 from leakmeter.oracle.answer import Answer
 from leakmeter.traffic.client import Client
 
 COLUMNS = ("client", "time", "input", "answer")
-_DIGITS = 6
 
 
 def log_rows(clients: Iterable[Client]) -> Iterator[dict[str, Any]]:
@@ -28,7 +25,7 @@ def log_rows(clients: Iterable[Client]) -> Iterator[dict[str, Any]]:
     )
     for moment, number, place in order:
         client, shown = parts[number]
-        values = [float(f"{value:.8g}") for value in client.x[place].flatten().tolist()]
+        values = _written(client.x[place].flatten().tolist())
         yield {"client": client.name, "time": moment, "input": values, "answer": shown[place]}
 
 
@@ -46,8 +43,12 @@ def _shown(answer: Answer) -> list[Any]:
     if answer.view.kind == "labels":
         return answer.labels.tolist()
     values = answer.logits if answer.classes == 1 else answer.probs
-    rounded: list[Any] = np.round(values.double().numpy(), _DIGITS).tolist()
-    return rounded
+    return [_written(row) for row in values.tolist()]
+
+
+def _written(values: list[float]) -> list[float]:
+    """As many digits as tell one float32 from every other: the log says what the client was shown."""
+    return [float(f"{value:.9g}") for value in values]
 
 
 def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -27,6 +28,7 @@ def thief(
     days: float = 5.0,
     seed: int = 0,
     start: float = START,
+    stops: Sequence[int] = (),
     **options: Any,
 ) -> Client:
     """A thief who runs an attack.
@@ -41,19 +43,34 @@ def thief(
         days: over which it asks; many make it a slow one.
         seed: of the attack.
         start: of the first day.
+        stops: numbers of answers at which its copy is scored too.
         **options: of the attack.
     """
     called = name or f"{attack}-{seed}"
     pieces: list[Tensor] = []
     oracle = Oracle(victim, view, budget, observer=lambda _, x, __: pieces.append(x.clone()))
     if attack == "uniform":
-        x = victim.spec.sample(budget, stream(seed, "uniform"))
-        answer = oracle.query(x)
-        copy = copy_from(Given(x.float(), answer), victim.spec, derive(seed, "uniform"), **options)
+        curve = _uniform(oracle, budget, test, stops, seed, options)
     else:
-        copy = extract(attack, oracle, seed=seed, **options).substitute
+        found = extract(attack, oracle, seed=seed, test=test, stops=stops, **options)
+        curve = tuple((point.queries, point.score.fidelity) for point in found.curve if point.score is not None)
     asked = torch.cat(pieces)
     answers = Oracle(victim, view).query(asked)  # the same answers: a victim without noise says the same twice
-    fidelity = None if test is None else test.score(copy).fidelity
+    fidelity = curve[-1][1] if test is not None and curve else None
     times = spread(len(asked), days, stream(seed, "times", called), start)
-    return Client(called, asked, answers, times, attack=attack, fidelity=fidelity)
+    return Client(called, asked, answers, times, attack=attack, fidelity=fidelity, curve=curve)
+
+
+def _uniform(
+    oracle: Oracle, budget: int, test: Reference | None, stops: Sequence[int], seed: int, options: dict[str, Any]
+) -> tuple[tuple[int, float], ...]:
+    """Asks points of the box; what the choosing student makes of them, where that is to be scored."""
+    x = oracle.spec.sample(budget, stream(seed, "uniform")).float()
+    given = Given(x, oracle.query(x))
+    ends = [] if test is None else sorted({*(stop for stop in stops if stop < budget), budget})
+
+    def fidelity(n: int) -> float:
+        assert test is not None
+        return test.score(copy_from(given.first(n), oracle.spec, derive(seed, "uniform"), **options)).fidelity
+
+    return tuple((n, fidelity(n)) for n in ends)

@@ -19,7 +19,6 @@ from leakmeter.watch.settings import LogSettings
 from leakmeter.watch.state import State
 
 _GROWTH = (0.25, 0.5)  # of the queries, at which the copy is measured too
-_COPIES = 2  # from the same answers, averaged: one alone is better or worse by chance
 _NEAR = 0.2  # below the line from which growth is worth the time
 
 
@@ -52,7 +51,7 @@ def _measured(bench: Bench, key: str, rows: Rows, n: int) -> Point:
     found = bench.state.kept(name)
     if found is None:
         seed, log = derive(bench.log.seed, "watch", rows.digest(n)), bench.log
-        copy = copy_from(rows.first(n), bench.spec, seed, _COPIES, effort=log.effort, students=log.students)
+        copy = copy_from(rows.first(n), bench.spec, seed, effort=log.effort, students=log.students)
         score = bench.truth.score(copy)
         found = Point(queries=n, fidelity=score.fidelity, interval=score.fidelity_interval).model_dump(mode="json")
         bench.state.keep(name, found)

@@ -98,9 +98,11 @@ def read_log(state: State, log: str, settings: LogSettings, victim: Victim) -> R
             f"{len(settings.columns)}"
         )
     table = is_database(log)
-    with exported(log, settings.table, state.connection) if table else nullcontext(Path(log)) as place:
+    with exported(log, settings.table, state.folder) if table else nullcontext(Path(log)) as place:
         files = (
-            [(log.rpartition("@")[2], place)] if table else [(_name(path, place), path) for path in log_files(place)]
+            [(f"{log.rpartition('@')[2]} {settings.table}", place)]
+            if table
+            else [(_name(path, place), path) for path in log_files(place)]
         )
         reading = state.read(files, settings, victim.spec, always=table)
     if reading.lines and reading.broken == reading.lines:
@@ -197,7 +199,7 @@ class _Seen:
         with self.progress.task("copies", len(jobs)) as task:
             for signals, who in jobs:
                 found.append(self._copy(bench, signals, who, line, some))
-                task.advance(note=shown(who.label))
+                task.advance(note=_written(who.label))
         known = [each for each in found if each is not None]
         return sorted(known, key=lambda each: (-each.fidelity, each.client))
 
@@ -209,8 +211,8 @@ class _Seen:
         times, scale = rows.times.numpy(), max(1.0, signals.different / len(rows))
         ahead = forecast([(p.queries, p.fidelity) for p in points], len(self.test), times, line, self.log.seed)
         return ClientCopy(
-            client=shown(who.label),
-            clients=() if who.by == "client" else tuple(map(shown, who.clients)),
+            client=_written(who.label),
+            clients=() if who.by == "client" else tuple(map(_written, who.clients)),
             by=who.by,
             honest=signals.honest,
             queries=signals.queries,
@@ -236,6 +238,11 @@ def _chosen(ranked: list[Signals], train: int) -> list[Signals]:
     """Those to train on: as many of the declared honest, who are the control, as of the others."""
     honest = [each for each in ranked if each.honest][:train]
     return [*[each for each in ranked if not each.honest][:train], *honest]
+
+
+def _written(name: str) -> str:
+    """A client's name on one line, so that no part of it can be taken for a line of the report."""
+    return shown(name).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _moment(seconds: float) -> str:

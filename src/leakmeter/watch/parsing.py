@@ -84,10 +84,10 @@ def _cell(column: Column, text: str) -> str:
 
 
 def _numbers(name: str) -> str:
-    """A list of numbers, or text such as [[1, 2], [3, 4]], as a flat list; NULL for anything else."""
+    """Text such as [[1, 2], [3, 4]], or {1,2} as PostgreSQL writes it, as a flat list; NULL for anything else."""
     text = f"CAST({name} AS VARCHAR)"
-    flat = f"'[' || regexp_replace({text}, '[\\[\\]]', '', 'g') || ']'"
-    return f"CASE WHEN {text} LIKE '[%' THEN TRY_CAST({flat} AS FLOAT[]) END"
+    flat = f"'[' || regexp_replace({text}, '[\\[\\]{{}}]', '', 'g') || ']'"
+    return f"CASE WHEN left({text}, 1) IN ('[', '{{') THEN TRY_CAST({flat} AS FLOAT[]) END"
 
 
 def _path(never: bool) -> str:

@@ -19,7 +19,7 @@ from leakmeter.report.blocks import (
     Section,
     Table,
 )
-from leakmeter.report.charts import MOST, End, label, name_ends, share_axis, styles
+from leakmeter.report.charts import MOST, End, label, name_ends, query_axis, share_axis, styles
 from leakmeter.report.html import document_html
 from leakmeter.report.junit import verdict_xml
 from leakmeter.report.markdown import document_markdown
@@ -146,12 +146,11 @@ def _ahead(each: ClientCopy) -> Entry:
 def _draw(axes: Any, grown: list[ClientCopy], line: float) -> None:
     ends = [End(line, "the line")]
     axes.axhline(line, linewidth=1, linestyle="--", color=ends[0].color)
-    axes.set_xscale("log")
+    query_axis(axes, sorted({point.queries for each in grown for point in each.growth}))
     for each, (color, marker) in zip(grown, styles(), strict=False):
         queries, rates = [p.queries for p in each.growth], [p.fidelity for p in each.growth]
         axes.plot(queries, rates, color=color, marker=marker, markersize=4)
         ends.append(End(rates[-1], label(each.client), color, marker, queries[-1]))
-    axes.set_xlabel("queries")
     share_axis(axes, "fidelity")
     name_ends(axes, ends)
 

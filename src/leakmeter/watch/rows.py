@@ -17,8 +17,8 @@ from leakmeter.oracle.view import View
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.watch.state import State
 
-_DECIMALS = 6  # the most at which probabilities are taken for rounded
-_CLOSE = 1e-6
+_DECIMALS = 7  # the most at which probabilities are taken for rounded: float32 cannot tell more apart
+_FLOAT = 2.0**-24  # how far, as a share of it, float32 may be from a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Rows:
 
     def first(self, n: int) -> Given:
         """The first `n` queries with their answers."""
-        return Given(self.given.x[:n], replace(self.given.answer, columns=_first(self.given.answer.columns, n)))
+        return self.given.first(n)
 
 
 def rows_of(state: State, clients: list[str], spec: VictimSpec, folder: Path, most: int, sample: bool = False) -> Rows:
@@ -72,10 +72,6 @@ def rows_of(state: State, clients: list[str], spec: VictimSpec, folder: Path, mo
     digests = np.asarray(parts["digest"][good], dtype=np.uint64)[shown.numpy()]
     given = Given(x[shown], replace(answer, columns=columns))
     return Rows(given, torch.from_numpy(moments[turn][good])[shown], digests, int((~good).sum()))
-
-
-def _first(columns: dict[str, Tensor], n: int) -> dict[str, Tensor]:
-    return {name: column[:n] for name, column in columns.items()}
 
 
 def _inputs(parts: dict[str, NDArray[Any]], spec: VictimSpec, folder: Path) -> tuple[Tensor, NDArray[np.bool_]]:
@@ -119,12 +115,24 @@ def _answer(labels: NDArray[np.int64], probs: NDArray[Any], spec: VictimSpec) ->
     kept = {} if have.all() else {"kept": torch.from_numpy(np.flatnonzero(have))}
     if spec.classes == 1:
         return Answer(View("logits"), 1, {"logits": shown} | kept)
-    return Answer(View("probs", decimals=_decimals(shown)), spec.classes, {"probs": shown} | kept)
+    view, columns = _seen(shown)
+    return Answer(view, spec.classes, columns | kept)
+
+
+def _seen(probs: Tensor) -> tuple[View, dict[str, Tensor]]:
+    """What the API lets through, by what it showed: so many decimals, the same number of classes every time, or all."""
+    decimals, most = _decimals(probs), (probs > 0).sum(1)
+    few = int(most[0])
+    if decimals is None and 0 < few < probs.shape[1] and bool((most == few).all()):
+        values, top = probs.topk(few, dim=1)
+        return View("top", k=few), {"top": top, "values": values}
+    return View("probs", decimals=decimals), {"probs": probs}
 
 
 def _decimals(probs: Tensor) -> int | None:
-    """How many decimals were shown, if they were cut."""
-    for decimals in range(_DECIMALS):
-        if bool(((probs - torch.round(probs, decimals=decimals)).abs() < _CLOSE / 10 ** max(0, decimals - 2)).all()):
+    """How many decimals were shown, if they were cut: a shown zero is then no probability of zero."""
+    exact = probs.double()
+    for decimals in range(_DECIMALS + 1):
+        if bool(((exact - torch.round(exact, decimals=decimals)).abs() <= _FLOAT * exact + 1e-12).all()):
             return decimals
     return None

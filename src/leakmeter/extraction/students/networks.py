@@ -6,7 +6,6 @@ the result.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from leakmeter.victims.spec import VictimSpec
 _STEP, _OUTPUT = 2e-3, 1e-8  # seconds of one core: for a step at least, for one output of a layer there and back
 _RATE, _HALF_RATE = 7e10, 3e11  # multiplications a second, in 32 and in 16 bits
 _HALF_PAYS = 2_000_000  # multiplications an input from which 16-bit arithmetic is faster
-_LARGEST = 40  # pixels a side that a network sees; larger pictures are averaged down by its first layer
 _FEWEST, _MOST = 60, 20_000
 _BATCH, _BATCH_LARGE, _LARGE, _LR = 128, 64, 1024, 3e-3  # above so many inputs a step costs much, and more steps pay
 
@@ -46,15 +44,11 @@ class Network(Student):
         """The untrained network, from raw inputs to outputs."""
         name = self.model(spec)
         assert name is not None
-        first: list[nn.Module] = [scaled(spec, x)]
-        shape = spec.input_shape
-        if (factor := shrinking(shape)) > 1:
-            first.append(nn.AvgPool2d(factor))
-            shape = (shape[0], shape[1] // factor, shape[2] // factor)
+        first = scaled(spec, x)
         if name == "dense":
             with private_randomness(derive(seed, "dense")):
-                return nn.Sequential(*first, *_dense(math.prod(shape), spec.classes))
-        return nn.Sequential(*first, make_model(name, shape, spec.classes, seed=seed))
+                return nn.Sequential(first, *_dense(spec.features, spec.classes))
+        return nn.Sequential(first, make_model(name, spec.input_shape, spec.classes, seed=seed))
 
     def fit(self, lesson: Lesson) -> nn.Module:
         """One cycle of Adam, as many steps as fit into the lesson's seconds."""
@@ -93,11 +87,6 @@ def fairer(labels: Tensor) -> Tensor:
     counts = labels.bincount()
     times = (counts.max() / counts.clamp_min(1)).sqrt().round().long()
     return torch.arange(len(labels)).repeat_interleave(times[labels])
-
-
-def shrinking(shape: tuple[int, ...]) -> int:
-    """By how much pictures of this shape are averaged down before a network sees them."""
-    return max(1, min(shape[1:]) // _LARGEST) if len(shape) == 3 else 1
 
 
 def work(model: nn.Module, x: Tensor) -> tuple[int, int]:

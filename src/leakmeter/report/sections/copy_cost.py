@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from leakmeter.report.blocks import Block, Chart, Entry, Folded, Heading, Numeric, Paragraph, Row, Section, Table
-from leakmeter.report.charts import MOST, MUTED, End, label, name_ends, share_axis, styles
+from leakmeter.report.charts import MOST, MUTED, End, label, name_ends, query_axis, share_axis, styles
 from leakmeter.report.surfaces import Surface, surfaces
 from leakmeter.report.words import cost_words, count, percent, short, span
 from leakmeter.results import Arm, AuditResult
@@ -97,7 +97,6 @@ def _spoken(arm: Arm) -> str:
 
 def _draw(shown: Surface, axes: Any) -> None:
     arms = drawn(shown)
-    axes.set_xscale("log")
     axes.axhline(1, color=MUTED, linewidth=0.8)
     ends = [End(1.0, "the model itself")]
     if shown.untrained is not None:
@@ -108,7 +107,7 @@ def _draw(shown: Surface, axes: Any) -> None:
         color, marker = (MUTED, "o") if arm.control else next(colors)
         last = _curve(axes, arm, color, marker)
         ends.append(End(arm.fidelity, label(arm.label) + ("\ncontrol" if arm.control else ""), color, marker, last))
-    _query_axis(axes, sorted({point[0] for arm in arms for point in arm.curve if point[0] > 0}))
+    query_axis(axes, sorted({point[0] for arm in arms for point in arm.curve if point[0] > 0}))
     share_axis(axes, "fidelity")
     name_ends(axes, ends)
 
@@ -131,15 +130,3 @@ def _curve(axes: Any, arm: Arm, color: str, marker: str) -> int | None:
 
 def _drawn_copies(arm: Arm) -> list[list[float]]:
     return [rates for point, rates in zip(arm.curve, arm.copies, strict=True) if point[0] > 0]
-
-
-def _query_axis(axes: Any, stops: list[int]) -> None:
-    """Ticks where the curve has points, if they are few enough to read."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
-
-    if stops:
-        axes.set_xlim(stops[0] / 1.15, stops[-1] * 1.15)
-    axes.xaxis.set_major_locator(FixedLocator(stops) if 0 < len(stops) <= 6 else LogLocator(numticks=7))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axes.set_xlabel("queries")

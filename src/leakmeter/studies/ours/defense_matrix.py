@@ -12,6 +12,8 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
+from torch import Tensor
+
 from leakmeter.data.catalogue import load
 from leakmeter.defenses import ADAPTIVE, NONE, defend, parse, undoing
 from leakmeter.defenses.limit import Limit
@@ -23,6 +25,8 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive
 from leakmeter.studies.copies import over_seeds, victim_of
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.record import Record
+from leakmeter.studies.rows import Row, share
 from leakmeter.victims.victim import Victim
 
 DEFENSES = (
@@ -46,16 +50,17 @@ STEPS = 300
 ATTACKERS = ("naive", "knowing", "label-only")
 
 
-@dataclass(frozen=True)
-class _Case:
+@dataclass(frozen=True, eq=False)
+class Case:
     """One victim and one thief, whatever stands between them."""
 
     settings: StudyOptions
     victim: Victim
     truth: Reference
-    pool: str
+    pool: str | Tensor
     budget: int
     seed: int
+    student: str | None = None
 
     def stolen(self, text: str, attacker: str) -> dict[str, Any]:
         """The copy one attacker makes behind one defense."""
@@ -66,8 +71,9 @@ class _Case:
         oracle = Oracle(defend(text, self.victim), view, budget, seed=server, truth=self.victim, undo=undo)
         steps = 50 if self.settings.quick else STEPS
         recipe = {"steps": steps, "batch": 200, "lr": 2e-3, "schedule": "cyclic"}
-        where: dict[str, Any] = {"data_dir": self.settings.data_dir, "progress": self.settings.progress}
-        done = extract("surrogate", oracle, seed=self.seed, test=self.truth, pool=self.pool, recipe=recipe, **where)
+        how: dict[str, Any] = {"data_dir": self.settings.data_dir, "progress": self.settings.progress}
+        how |= {} if self.student is None else {"student": self.student}
+        done = extract("surrogate", oracle, seed=self.seed, test=self.truth, pool=self.pool, recipe=recipe, **how)
         score = done.curve[-1].score
         assert score is not None
         told = score.model_dump(mode="json", include={"n", "fidelity", "fidelity_interval", "accuracy", "kl"})
@@ -85,20 +91,25 @@ def main(settings: StudyOptions) -> dict[str, Any]:
     for dataset in ("digits",) if settings.quick else POOLS:
         for seed in settings.numbers:
             case = _case(settings, dataset, POOLS[dataset], seed)
-            for text in DEFENSES:
-                for name, measure in _cells(case, text):
-                    record.cell(f"{dataset}/{case.pool}/{text}/{name}/seed{seed}", measure)
+            measured(record, f"{dataset}/{case.pool}", case)
         record.write(table=table(record.content["cells"]))
     return record.content
 
 
-def _case(settings: StudyOptions, dataset: str, pool: str, seed: int) -> _Case:
+def measured(record: Record, place: str, case: Case) -> None:
+    """Every defense before one victim; `place` is the victim's name, a stroke and where the queries come from."""
+    for text in DEFENSES:
+        for name, measure in _cells(case, text):
+            record.cell(f"{place}/{text}/{name}/seed{case.seed}", measure)
+
+
+def _case(settings: StudyOptions, dataset: str, pool: str, seed: int) -> Case:
     victim, test = victim_of(settings, dataset, "lenet", seed), load(dataset, "test", settings.data_dir)
     budget = 200 if settings.quick else BUDGETS[dataset]
-    return _Case(settings, victim, reference(Oracle(victim, "labels"), test), pool, budget, seed)
+    return Case(settings, victim, reference(Oracle(victim, "labels"), test), pool, budget, seed)
 
 
-def _cells(case: _Case, text: str) -> list[tuple[str, Callable[[], dict[str, Any]]]]:
+def _cells(case: Case, text: str) -> list[tuple[str, Callable[[], dict[str, Any]]]]:
     """What has to be measured behind one defense."""
     defense = parse(text)[0]
     names = ["naive"]
@@ -136,3 +147,20 @@ def _row(place: tuple[str, str, str], found: dict[str, list[Any]], bare: dict[st
         "accuracy_loss": fmean(cell["accuracy_loss"] for cell in honest),
         "distortion": fmean(cell["distortion"] for cell in honest),
     }
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """The best thief's fidelity under every defense."""
+    return best_thief(found, found["budgets"])
+
+
+def best_thief(found: dict[str, Any], budgets: dict[str, int]) -> list[Row]:
+    """A line for every defense; how many queries there were for each dataset."""
+    told = []
+    for row in found["table"]:
+        case = f"{row['dataset']}/{row['pool']}/{row['defense']}/"
+        honest = next(cell for key, cell in found["cells"].items() if key.startswith(f"{case}honest/"))
+        values = max((each["values"] for each in row["fidelity"].values()), key=fmean)
+        budget = f"{budgets[row['dataset']]:,} queries, costs honest users {row['accuracy_loss']:.1%} accuracy"
+        told.append(share(f"{case[:-1]}: the best thief's fidelity", values, honest["n"], budget))
+    return told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -20,6 +20,7 @@ from leakmeter.extraction.given import Given, copy_from
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive, stream
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row
 from leakmeter.studies.victims import trained
 from leakmeter.traffic.client import Client, split
 from leakmeter.traffic.honest import honest_clients
@@ -31,7 +32,9 @@ from leakmeter.victims.victim import Victim
 DETECTORS = ("prada", "hoda", "seat", "mmd")
 ACCOUNTS = (1, 10)
 BUDGET, USERS = 600, 60
-EFFORT = 0.1
+EFFORT = 0.05
+STUDENTS = ("linear", "lenet")
+"""What the thief's answers by the time of an alarm are learned by."""
 _STEPS = {"steps": 300, "batch": 100, "lr": 3e-3, "schedule": "cyclic"}
 ATTACKS: dict[str, dict[str, Any]] = {
     "uniform": {"effort": EFFORT},
@@ -102,13 +105,14 @@ def _fired(scene: Scene, detector: str, client: Client) -> int | None:
 def _attack(scene: Scene, attack: str, budget: int, seed: int) -> dict[str, Any]:
     """Of each detector and number of accounts: the thief's queries at the first alarm, and its copy by then."""
     client = _thief(scene, attack, budget, seed)
-    found: dict[str, Any] = {"fidelity": _fidelity(scene, client, len(client), seed)}
+    fidelity = cache(partial(_fidelity, scene, client, seed))
+    found: dict[str, Any] = {"fidelity": fidelity(len(client))}
     for detector in DETECTORS:
         for accounts in ACCOUNTS:
             moments = [_fired(scene, detector, part) for part in split(client, accounts)]
             alarms = [moment for moment in moments if moment is not None]
             at = None if not alarms else min(len(client), min(alarms) * accounts)
-            by_then = None if at is None else _fidelity(scene, client, at, seed)
+            by_then = None if at is None else fidelity(at)
             found[f"{detector}/{accounts}"] = {"queries": at, "fidelity": by_then}
     return found
 
@@ -124,9 +128,9 @@ def _thief(scene: Scene, attack: str, budget: int, seed: int) -> Client:
     return Client(ADAPTED, x, Oracle(scene.victim, "probs").query(x), client.times, attack=ADAPTED)
 
 
-def _fidelity(scene: Scene, client: Client, n: int, seed: int) -> float:
-    part = client.rows(torch.arange(n))
-    copy = copy_from(Given(part.x, part.answer), scene.victim.spec, derive(seed, "then", n), effort=EFFORT)
+def _fidelity(scene: Scene, client: Client, seed: int, n: int) -> float:
+    given = Given(client.x, client.answer).first(n)
+    copy = copy_from(given, scene.victim.spec, derive(seed, "then", n), effort=EFFORT, students=STUDENTS)
     return scene.truth.score(copy).fidelity
 
 
@@ -172,3 +176,16 @@ def _draw(table: list[dict[str, Any]], path: Path) -> None:
     axes.set(xlim=(-0.03, 1.03), ylim=(0, 1.03), title="hollow: silent in some run; large: ten accounts")
     axes.legend(fontsize=7, loc="lower right")
     figure.savefig(path, dpi=150)
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """What a thief had when it set off an alarm, by detector, attack and number of accounts."""
+    told = []
+    for row in found["table"]:
+        ends = row["false alarms interval"]
+        budget = (
+            f"fired {row['fired']}; false alarms {row['false alarms']:.1%} ({ends['low']:.1%} to {ends['high']:.1%})"
+        )
+        what = f"{row['detector']}, {row['attack']}, accounts {row['accounts']}: fidelity the thief had"
+        told.append(Row(what, f"{row['fidelity the thief had']:.1%}", budget, int(row["fired"].split()[-1])))
+    return told

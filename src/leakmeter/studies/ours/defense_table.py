@@ -1,0 +1,33 @@
+"""The matrix of defenses before a model of a table: a network on Adult, asked by a thief with rows of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leakmeter.evaluation.score import reference
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.ours._panels import REHEARSAL
+from leakmeter.studies.ours._panels import table as panel_of
+from leakmeter.studies.ours.defense_matrix import STEPS, Case, best_thief, measured, table
+from leakmeter.studies.rows import Row
+
+BUDGET, TEST = 1000, 1000
+
+
+def main(settings: StudyOptions) -> dict[str, Any]:
+    """Writes `defense-table.json` into `out`."""
+    name = REHEARSAL if settings.quick else "adult"
+    record = settings.record("defense-table", budget=BUDGET, attack="surrogate", steps=STEPS, test=TEST)
+    for seed in settings.numbers:
+        panel = panel_of(settings, name, seed)
+        test = (panel.test[0][:TEST], panel.test[1][:TEST])
+        truth = reference(Oracle(panel.victim, "labels"), test)
+        case = Case(settings, panel.victim, truth, panel.pool, min(BUDGET, len(panel.pool)), seed, panel.student)
+        measured(record, f"{name}/rows", case)
+    return record.write(table=table(record.content["cells"]))
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """The best thief's fidelity under every defense."""
+    return best_thief(found, dict.fromkeys((row["dataset"] for row in found["table"]), found["budget"]))
