@@ -210,7 +210,7 @@ class Chooser:
         x, answer = part.x[part.learned], rows_of(part.answer, part.learned)
         seconds = max(self._seconds(len(x)) / _trials(self.spec), _SHORTEST * min(1.0, self.attack.effort / _LITTLE))
         try:
-            model = self._fit(candidate, x, answer, f"{name}-trial", seconds)
+            model = self.fit(candidate, x, answer, f"{name}-trial", seconds)
         except Inconclusive:  # it diverged
             return _Trial((candidate,), 0.0, Mean([]))
         return _Trial((candidate,), part.agreement(model), model)
@@ -233,10 +233,11 @@ class Chooser:
         if len(members) == 1 and small and self._coarse(best) and members[0].student != "linear":
             members *= 2
         seconds = self._seconds(len(x)) / len(members)
-        learned = [self._fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
+        learned = [self.fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
         return learned[0] if len(members) == 1 else Mean(learned)
 
-    def _fit(self, candidate: Candidate, x: Tensor, answer: Answer, name: str, seconds: float) -> nn.Module:
+    def fit(self, candidate: Candidate, x: Tensor, answer: Answer, name: str, seconds: float) -> nn.Module:
+        """What a candidate makes of some answers in about so many seconds."""
         name = f"{name}-{candidate.student}-{candidate.reading}-{candidate.augmentation}"
         seed = derive(self.job.seed, "auto", name)
         lesson = Lesson(x, answer, candidate.reading, candidate.augmentation, self.spec, self.job, seed, name, seconds)
