@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from leakmeter.box import Box
+from leakmeter.data.columns import Columns
 from leakmeter.extraction import given as module
 from leakmeter.extraction.auto import Candidate
 from leakmeter.extraction.given import Given, chosen, copy_from
@@ -50,3 +51,20 @@ def test_few_answers_are_held_out_again(n: int, times: int, monkeypatch: pytest.
     copy = copy_from(answers, victim.spec, 0, effort=0.02, students=("linear",))
     assert len(set(asked)) == (times if n >= 40 else len(asked))
     assert (copy(x).argmax(1) == answers.answer.labels).float().mean() > 0.9
+
+
+def test_of_a_table_every_answer_is_held_out_once() -> None:
+    from sklearn.tree import DecisionTreeClassifier
+
+    kinds = {"a": {"low": 0, "high": 1}, "b": {"low": 0, "high": 1}}
+    x = torch.rand(300, 2, generator=torch.Generator().manual_seed(2))
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(
+        x.numpy(), ((x[:, 0] > 0.5) ^ (x[:, 1] > 0.3)).numpy()
+    )
+    victim = load_victim(tree, columns=Columns.parse(kinds))
+    answers = Given(x[:150], Oracle(victim, "labels").query(x[:150]))
+    copy = copy_from(answers, victim.spec, 0, effort=0.02, students=("linear", "bagged"))
+    truth = Oracle(victim, "labels").query(x[150:]).labels
+    assert (copy(x[150:]).argmax(1) == truth).float().mean() > 0.9
+    again = copy_from(answers, victim.spec, 0, effort=0.02, students=("linear", "bagged"))
+    assert torch.equal(copy(x), again(x))
