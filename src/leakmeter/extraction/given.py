@@ -73,7 +73,9 @@ def _of_table(given: Given, chooser: Chooser) -> nn.Module:
     trees = [name for name in names if not STUDENTS[name].differentiable]
     ways = [Candidate(name, way, "none") for name in names for way in (shown if name in trees else shown[:1])]
     parts = torch.randperm(n, generator=stream(chooser.job.seed, "parts")).chunk(_PARTS)
-    right = {(way,): sum(_agreed(given, chooser, way, part) for part in parts) / n for way in ways}
+    right: dict[tuple[Candidate, ...], float] = {
+        (way,): sum(_agreed(given, chooser, way, part) for part in parts) / n for way in ways
+    }
     members = chosen(right, n, spec)
     seconds = _LAST * chooser.attack.effort / len(members)
     made = [chooser.fit(way, given.x, given.answer, f"copy-{k}", seconds) for k, way in enumerate(members)]
