@@ -36,6 +36,11 @@ class Case:
     budget: int
     pool: str | None = None
 
+    @property
+    def colour(self) -> bool:
+        """Whether its inputs are colour pictures."""
+        return len(self.test.shape) == 4 and self.test.shape[1] == 3
+
 
 def estimator(model, data, budget: int) -> Case:
     """A scikit-learn style model behind the box of its training rows."""

@@ -1,6 +1,6 @@
 """Exact reconstruction over many victims of mixed shapes: is a copy that calls itself exact ever wrong?
 
-    python bench/exact_soak.py [--runs 200] [--first 0] [--minutes 30]
+    python bench/exact_soak.py [--runs 200] [--first 0] [--minutes 30] [--most 20]
 
 Each run draws a victim (depth, widths, outputs, view, precision, box, and now and then one that is no fully connected
 ReLU network) and a seed for the attack. The owner's test is white-box: thousands of points near and far, and points to
@@ -11,6 +11,7 @@ results/bench/exact_soak.json with every run in it.
 from __future__ import annotations
 
 import argparse
+import signal
 import time
 import traceback
 from typing import Any
@@ -29,6 +30,14 @@ _KINDS = ("relu",) * 9 + ("tanh", "residual", "pooling")
 _VIEWS = ("logits+gradient", "logits+gradient", "probs+gradient", "logits", "probs")
 _TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-2}
 """How far off an exact copy may be, relative to the largest output of its kind of point."""
+
+
+class StoppedError(KeyboardInterrupt):
+    """A run took more computing than it was given: it says nothing. Like an interrupt, nobody takes it for an error."""
+
+
+def _stop(*_: object) -> None:
+    raise StoppedError
 
 
 class Residual(nn.Module):
@@ -131,8 +140,11 @@ def one(run: int) -> dict[str, Any]:
         copy = lm.extract(name, oracle, seed=run)
     except LeakmeterError as error:
         return spec | {"outcome": "declared failure", "why": str(error)}
+    except StoppedError:
+        return spec | {"outcome": "stopped", "why": "the run took too long", "queries": oracle.ledger.spent()}
     except Exception as error:
         return spec | {"outcome": "exception", "why": f"{error!r} {traceback.format_exc()[-400:]}"}
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     error = off(net, copy.substitute, spec)
     right, said = error <= _TOLERANCE[getattr(torch, spec["dtype"])], copy.findings
     if said.exact:
@@ -157,24 +169,28 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no new run after so many")
+    parser.add_argument("--most", type=float, default=0.0, help="CPU seconds after which a run is stopped; 0: none are")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGVTALRM, _stop)
     rows: list[dict[str, Any]] = []
     end = time.perf_counter() + 60 * arguments.minutes
     for run in range(arguments.first, arguments.first + arguments.runs):
         if time.perf_counter() > end:
             break
+        signal.setitimer(signal.ITIMER_VIRTUAL, arguments.most)
         rows.append(one(run))
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         row = rows[-1]
         print(run, *(row.get(key) for key in ("kind", "widths", "view", "dtype", "box", "outcome", "layers")), end=" ")
         print(f"{row.get('error', 0):.1e}", row.get("queries"), row.get("seconds"), row["why"], flush=True)
-        _keep(rows, arguments.first)
+        _keep(rows, arguments.first, arguments.most)
 
 
-def _keep(rows: list[dict[str, Any]], first: int) -> None:
+def _keep(rows: list[dict[str, Any]], first: int, most: float) -> None:
     """After every run: a long soak may be stopped."""
     outcomes = [row["outcome"] for row in rows]
     counts = {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}
-    command = f"python bench/exact_soak.py --runs {len(rows)} --first {first}"
+    command = f"python bench/exact_soak.py --runs {len(rows)} --first {first}" + (f" --most {most:g}" if most else "")
     keep(
         "exact_soak",
         {"command": command, "threads": torch.get_num_threads(), "counts": counts, "rows": rows},

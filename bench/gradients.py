@@ -32,14 +32,17 @@ from leakmeter.training.loop import Batch, Recipe, fit
 class Naive(Gradients):
     """The same loss with the full Jacobian: as many double backward passes as classes."""
 
-    def _loss(self, shown: Explanations, softness: float, model: nn.Module, batch: Batch, _: torch.Generator) -> Tensor:
+    @staticmethod
+    def _loss(
+        shown: Explanations, softness: float, lam: float, model: nn.Module, batch: Batch, _: torch.Generator
+    ) -> Tensor:
         x, answers, rows = batch
         logits = model(x.requires_grad_())
         columns = [torch.autograd.grad(column.sum(), x, create_graph=True)[0] for column in logits.unbind(1)]
         error = torch.stack(columns, 1) - shown.gradients[rows]
         error = error - error.mean(1, keepdim=True)
         gradients = error.flatten(1).square().sum(1).mean() / shown.power
-        return gradients + self.lam * kl_loss(logits, answers, softness) / softness**2
+        return gradients + lam * kl_loss(logits, answers, softness) / softness**2
 
 
 def saved_bytes(attack: Gradients, classes: int) -> int:
@@ -57,7 +60,7 @@ def saved_bytes(attack: Gradients, classes: int) -> int:
     shown = Explanations(lm.Oracle(victim, "logits+gradient").query(x))
     batch = (x, torch.zeros(16, classes), torch.arange(16))
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        loss = attack._loss(shown, 1.0, student, batch, stream(0, "a"))
+        loss = attack._loss(shown, 1.0, 0.1, student, batch, stream(0, "a"))
     del loss
     return sum(kept.values())
 
@@ -84,7 +87,7 @@ def main() -> None:
     recipe = Recipe(steps=600, batch=100, lr=2e-3, schedule="cyclic")
     fit(network, own.labelled(), lambda model, batch, _: F.cross_entropy(model(batch[0]), batch[1]), recipe, seed=0)
     victim = lm.load_victim(network, input_shape=(1, 28, 28), low=0.0, high=1.0)
-    options = {"recipe": Gradients().recipe.model_copy(update={"steps": given.steps})}
+    options = {"joint": True, "recipe": Gradients().recipe.model_copy(update={"steps": given.steps})}
     attacks = {"naive": Naive(**options), "projections": Gradients(**options)}
     runs: dict[str, list[dict]] = {name: [] for name in attacks}
     for seed in range(given.seeds):

@@ -1,23 +1,28 @@
 """Copies of models of tables: Adult, COMPAS and German Credit, no data, against the best of the usual students.
 
-    LEAKMETER_DATA=... python bench/tables.py [--budgets 10000 1000] [--seeds 30 31 32] [--only trees forest ensembles]
+    LEAKMETER_DATA=... python bench/tables.py [--where dataset=german,adult victim=xgboost how=tabular seed=40 ...]
 
-Writes results/bench/tables.json after every row and leaves out rows that are there already, so that it can be stopped.
+Writes results/bench/tables.json after every row and leaves out rows that are there already, so that it can be stopped
+and run as several processes. `--where` keeps the rows whose values are among those named.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import fcntl
 import json
 import os
 import subprocess
+import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 import torch
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -28,6 +33,7 @@ from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.students import STUDENTS, Lesson
 from leakmeter.seeds import derive, stream
+from leakmeter.studies.provenance import commit
 from leakmeter.victims.victim import Victim
 
 FILES = {
@@ -118,7 +124,7 @@ def exact(dataset: str, kind: str, seed: int, method: str) -> dict[str, Any]:
 def ensemble(dataset: str, kind: str, seed: int, view: str, budget: int, how: str) -> dict[str, Any]:
     table = Table(dataset, seed)
     target = victim(table, kind, seed)
-    oracle, start = lm.Oracle(target, view=view, budget=budget), time.process_time()
+    oracle = lm.Oracle(target, view=view, budget=budget)
     if how in ("tabular", "tabular blind", "tabular with rows"):
         options: dict[str, Any] = {"adaptive": how != "tabular blind"}
         if how == "tabular with rows":
@@ -128,9 +134,7 @@ def ensemble(dataset: str, kind: str, seed: int, view: str, budget: int, how: st
     else:
         chosen, source = how.split(" on ")
         copy = student(table, target, oracle, chosen, source, seed, budget)
-    seconds = time.process_time() - start
-    judged = Judge(table, target, 20_000).fidelity(copy)
-    return {"queries": oracle.ledger.spent(), "chosen": chosen, "cpu_seconds": round(seconds, 1), **judged}
+    return {"queries": oracle.ledger.spent(), "chosen": chosen, **Judge(table, target, 20_000).fidelity(copy)}
 
 
 def student(
@@ -145,8 +149,25 @@ def student(
     reading: Any = "labels" if oracle.view.kind == "labels" else "logits"
     job = AttackJob(seed, torch.device("cpu"))
     answer = oracle.query(x)
-    lesson = Lesson(x, answer, reading, "none", target.spec, job, derive(seed, "bench", name), name, 6.0)
+    lesson = Lesson(x, answer, reading, "none", target.spec, job, derive(seed, "bench", name), name, 4.0)
     return STUDENTS[name].fit(lesson)
+
+
+def parquet(rows: int) -> dict[str, Any]:
+    """The most memory of a process that reads a file of numbers and words, and of the one that tries it first."""
+    draws = np.random.default_rng(0)
+    frame = {f"n{j}": draws.normal(size=rows) for j in range(11)} | {"y": draws.integers(0, 2, rows)}
+    code = (
+        "import resource, sys; from leakmeter.data.catalogue import load; load(sys.argv[1], 'all', target='y'); "
+        "print(*[resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)])"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        polars.DataFrame(frame | {"s": draws.choice(["a", "b", "c"], rows)}).write_parquet(path)
+        out = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True).stdout
+        size = path.stat().st_size
+    own, trial = (int(kilobytes) * 1024 for kilobytes in out.split())
+    return {"file_bytes": size, "peak_bytes": own, "trial_peak_bytes": trial}
 
 
 HOWS = (
@@ -155,34 +176,32 @@ HOWS = (
 )
 
 
-def rows(options: argparse.Namespace) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = []
-    if "trees" in options.only:
-        made += [
-            {"part": "tree", "dataset": "german", "victim": kind, "seed": seed, "how": method}
-            for seed in range(30, 40)
-            for kind in ("tree", "tree5")
-            for method in ("parts", "paper")
-        ]
-    if "forest" in options.only:
-        made += [
-            {"part": "tree", "dataset": "compas", "victim": "forest3", "seed": seed, "how": "parts"}
-            for seed in range(30, 35)
-        ]
-    if "ensembles" in options.only:
-        made += [
-            {"part": "ensembles", "dataset": d, "victim": v, "seed": s, "view": view, "budget": budget, "how": how}
-            for s in options.seeds
-            for budget in options.budgets
-            for d in ("german", "adult", "compas")
-            for v in ("xgboost", "lightgbm", "forest")
-            for view, hows in (("probs", (*HOWS, "tabular with rows")), ("labels", ("tabular",)))
-            for how in hows
-        ]
-    return made
+def rows() -> list[dict[str, Any]]:
+    trees = [
+        {"part": "tree", "dataset": "german", "victim": kind, "seed": seed, "how": method}
+        for seed in range(40, 50)
+        for kind in ("tree", "tree5")
+        for method in ("parts", "paper")
+    ]
+    forests = [
+        {"part": "tree", "dataset": "compas", "victim": "forest3", "seed": seed, "how": "parts"}
+        for seed in range(40, 45)
+    ]
+    ensembles = [
+        {"part": "ensembles", "dataset": d, "victim": v, "seed": s, "view": view, "budget": budget, "how": how}
+        for s in (40, 41, 42)
+        for budget in (10_000, 1_000)
+        for d in ("german", "adult", "compas")
+        for v in ("xgboost", "lightgbm", "forest")
+        for view, hows in (("probs", HOWS), ("labels", ("tabular",)))
+        for how in hows
+    ]
+    return [*trees, *forests, {"part": "parquet", "rows": 10**6}, *ensembles]
 
 
 def run(row: dict[str, Any]) -> dict[str, Any]:
+    if row["part"] == "parquet":
+        return parquet(row["rows"])
     if row["part"] == "tree":
         return exact(row["dataset"], row["victim"], row["seed"], row["how"])
     return ensemble(row["dataset"], row["victim"], row["seed"], row["view"], row["budget"], row["how"])
@@ -190,20 +209,32 @@ def run(row: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--budgets", type=int, nargs="+", default=[10_000, 1_000])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[30, 31, 32])
-    parser.add_argument("--only", nargs="+", default=["trees", "forest", "ensembles"])
-    options = parser.parse_args()
+    parser.add_argument("--where", nargs="+", default=[], metavar="KEY=VALUE,VALUE")
+    wanted = [
+        (key, values.split(",")) for key, _, values in (each.partition("=") for each in parser.parse_args().where)
+    ]
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
-    kept = json.loads(KEPT.read_text())["rows"] if KEPT.is_file() else []
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
-    for row in rows(options):
-        if any(row.items() <= old.items() for old in kept):
-            continue
-        kept.append(row | run(row) | {"commit": commit.stdout.strip()})
-        print(json.dumps(kept[-1]), flush=True)
-        KEPT.write_text(json.dumps({"command": "python bench/tables.py", "rows": kept}, indent=0) + "\n")
+    for row in rows():
+        if all(str(row.get(key)) in values for key, values in wanted) and not any(
+            row.items() <= old.items() for old in kept()
+        ):
+            start = time.process_time()
+            measured = run(row)
+            keep(row | measured | {"cpu_seconds": round(time.process_time() - start, 1), "commit": commit()})
+
+
+def kept() -> list[dict[str, Any]]:
+    text = KEPT.read_text() if KEPT.is_file() else ""
+    return json.loads(text)["rows"] if text else []
+
+
+def keep(row: dict[str, Any]) -> None:
+    """Adds a row to the file, which other processes may write too."""
+    with KEPT.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        KEPT.write_text(json.dumps({"command": "python bench/tables.py", "rows": [*kept(), row]}, indent=0) + "\n")
+    print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
                             [--data FOLDER] [--victims FOLDER]
 
 All thieves but `auto` are given the queries that `auto` asked, so what differs is what they make of the answers. Plain:
-logistic regression on the labels, and one network (LeNet for pictures, two layers for tables) of 1,500 steps. Writes
+logistic regression on the labels; one network (LeNet for pictures, two layers for tables) of 1,500 steps; for colour
+pictures also four convolutions that learn softened answers under flips and shifts for 3,000 steps (`_plain.py`). Writes
 results/bench/thieves.json after every cell; cells already there are not computed again.
 """
 
@@ -19,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import _plain
 import numpy as np
 import torch
 from _zoo import Case, zoo
@@ -54,27 +56,11 @@ def thieves(case: Case, view: str, seed: int, effort: float, data: Path | None) 
         "majority": float(labels.bincount().max()) / len(labels),
         "tried": [trial.model_dump() for trial in copy.findings.tried],
         "sources": copy.notes["sources"],
-        "logistic regression": _logistic(case, x, truth),
-        "plain network": _plain(case, view, x, truth, seed),
+        "logistic regression": _plain.logistic(case, x, truth),
+        "plain network": _plain.network(case, view, x, truth, seed),
+        **({"plain distillation": _plain.distilled(case, view, x, truth, seed)} if case.colour else {}),
         **_art(case, view, x, truth, seed),
     }
-
-
-def _logistic(case: Case, x: Tensor, truth: Reference) -> float:
-    from leakmeter.extraction.base import AttackJob
-    from leakmeter.extraction.students import STUDENTS, Lesson
-
-    answer, job = Oracle(case.victim, "labels").query(x), AttackJob(0, torch.device("cpu"))
-    lesson = Lesson(x.float(), answer, "labels", "none", case.victim.spec, job, 0, "plain", 1.0)
-    return truth.score(STUDENTS["linear"].fit(lesson)).fidelity
-
-
-def _plain(case: Case, view: str, x: Tensor, truth: Reference, seed: int) -> float:
-    oracle = Oracle(case.victim, view, len(x))
-    recipe = {"steps": 1500, "batch": 128, "lr": 2e-3, "schedule": "cyclic"}
-    score = extract("surrogate", oracle, seed=seed, test=truth, pool=x.float(), recipe=recipe).curve[-1].score
-    assert score is not None
-    return score.fidelity
 
 
 def _art(case: Case, view: str, x: Tensor, truth: Reference, seed: int) -> dict[str, float | str]:
@@ -125,7 +111,8 @@ def summary(cells: dict[str, Any]) -> list[dict[str, Any]]:
         own = [cell for key, cell in cells.items() if key.rpartition("/")[0] == group and "auto" in cell]
         if not own:
             continue
-        names = [name for name in own[0] if name in ("auto", "logistic regression", "plain network") or "ART " in name]
+        thief = ("auto", "logistic", "plain ", "ART ")
+        names = [name for name in own[0] if name.startswith(thief) and all(name in cell for cell in own)]
         means = {name: float(np.mean([cell[name] for cell in own])) for name in names}
         ends = attack_mean([cell["auto"] for cell in own], own[0].get("test inputs", 1000))
         best = max(value for name, value in means.items() if name != "auto")

@@ -196,3 +196,22 @@ def test_what_needs_the_network_says_what_a_server_allows(tmp_path, command: lis
     assert isinstance(ended.exception, UsageError), ended.output
     assert "answers over HTTP only; make adversarial examples on a copy of it" in str(ended.exception)
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ({}, "the plan lacks 'victim'; on the command line --victim, such as --victim model.onnx"),
+        ({"victim": {"sorce": "own.py:net"}}, "the plan has no key 'victim.sorce'; did you mean 'source'?"),
+        ({"victim": {"source": "m.onnx"}, "data": {}}, "the plan lacks 'data.name'; on the command line --data"),
+    ],
+)
+def test_what_a_plan_lacks_is_told_in_words_of_the_command_line(content: dict, sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make_plan(content)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_a_file_of_code_needs_a_name_in_it() -> None:
+    with pytest.raises(UsageError, match=r"got 'own\.py'; name the function in it .* such as own\.py:model"):
+        load_victim("own.py")

@@ -334,9 +334,20 @@ class Plan(Settings):
         )
 
 
+_FLAGS = {
+    "victim": "--victim, such as --victim model.onnx",
+    "victim.source": "--victim, such as --victim model.onnx",
+    "data.name": "--data, such as --data holdout.npz",
+}
+
+
 def make_plan(content: dict[str, Any]) -> Plan:
     """A checked plan, or one sentence about the first thing wrong with it."""
-    return checked(Plan, content, "the plan", "key")
+    try:
+        return checked(Plan, content, "the plan", "key")
+    except UsageError as error:
+        hint = next((hint for key, hint in _FLAGS.items() if str(error) == f"the plan lacks '{key}'"), None)
+        raise error if hint is None else UsageError(f"{error}; on the command line {hint}") from None
 
 
 def read_plan(path: Path) -> dict[str, Any]:

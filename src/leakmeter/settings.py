@@ -56,7 +56,7 @@ def _huge(value: Any, name: str = "") -> str | None:
 
 def explain(error: ValidationError, model: type[BaseModel], what: str, noun: str = "option") -> str:
     """The sentence for the first mistake that pydantic found."""
-    first = error.errors()[0]
+    first = _likeliest(error.errors())
     place = [str(part) for part in first["loc"]]
     name = ".".join(place)
     if first["type"] == "extra_forbidden":
@@ -75,6 +75,13 @@ def explain(error: ValidationError, model: type[BaseModel], what: str, noun: str
     given = first["input"]
     shown = "" if isinstance(given, BaseModel | dict) else f", got {given!r}"
     return f"{what}: '{name}': {message}{shown}"
+
+
+def _likeliest(mistakes: list[Any]) -> Any:
+    """The first; where it is a key that lacks, one beside it that nobody knows is rather what was meant by it."""
+    first, beside = mistakes[0], mistakes[0]["loc"][:-1]
+    unknown = [each for each in mistakes if each["type"] == "extra_forbidden" and each["loc"][:-1] == beside]
+    return unknown[0] if unknown and first["type"] == "missing" else first
 
 
 def _fields(model: Any, place: list[str]) -> list[str]:

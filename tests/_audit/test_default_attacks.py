@@ -52,13 +52,13 @@ def learning(plan: Plan) -> float:
 
 def test_a_plan_without_attacks_fits_into_some_minutes_of_two_cores() -> None:
     plan = digits()
-    assert learning(plan) / 2 <= 4 * 60
+    assert 3 * 60 <= learning(plan) / 2 <= 4 * 60
     assert {attack.options["effort"] for attack in plan.attacks if attack.name == "auto"} != {1.0}
 
 
-@pytest.mark.parametrize("minutes", [0.5, 2, 10])
+@pytest.mark.parametrize("minutes", [1, 2, 10])
 def test_minutes_set_the_effort(minutes: float) -> None:
-    assert learning(digits(minutes=minutes)) == pytest.approx(2 * 60 * minutes, rel=0.02)
+    assert learning(digits(minutes=minutes)) == pytest.approx(2 * 60 * minutes, rel=0.05)
 
 
 def test_an_effort_that_was_given_stays_and_attacks_that_were_given_take_their_time() -> None:

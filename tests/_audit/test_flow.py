@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -38,6 +39,10 @@ class Quitting(Net):
 class QuittingAtOnce(Net):
     def forward(self, x):
         sys.exit(0)
+
+class Vanishing(Net):
+    def __init__(self):
+        os._exit(0)
 
 class Stopping(Net):
     def forward(self, x):
@@ -120,6 +125,14 @@ def test_a_victim_that_ends_the_process_never_looks_like_a_pass(monkeypatch, cap
 def test_a_victim_that_ends_the_process_while_it_is_opened_is_refused(monkeypatch, capsys) -> None:
     assert left_with(monkeypatch, "extract", "surrogate", "--victim", "shop.py:QuittingAtOnce", *FLAGS) == 2
     assert "SystemExit" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_victim_that_ends_the_process_past_all_handlers_is_no_pass_either() -> None:
+    command = [sys.executable, "-m", "leakmeter", "extract", "surrogate", "--victim", "shop.py:Vanishing", *FLAGS]
+    left = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert left.returncode == 1
+    assert "nothing was decided" in left.stderr
 
 
 @pytest.mark.usefixtures("shop")

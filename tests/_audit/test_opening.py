@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from leakmeter._audit.defaults import complete
 from leakmeter._audit.flow import audit
 from leakmeter._audit.opening import fit_test, load_test, open_victim
-from leakmeter.errors import UsageError
+from leakmeter.errors import Inconclusive, UsageError
+from leakmeter.evaluation.score import Reference, reference
+from leakmeter.extraction.pool import real_inputs
 from leakmeter.plan import make_plan
 
 RNG = np.random.default_rng(0)
@@ -63,6 +66,42 @@ def test_a_file_is_parted_only_where_an_arm_learns_from_it(tmp_path) -> None:
     assert len(load_test(make_plan(content | {"attacks": [pool]}))) == 4
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_whoever_runs_a_cell_reads_the_same_rows_as_who_planned_it(tmp_path, quick: bool) -> None:
+    arrays = {"x": RNG.random((40, 4)).astype(np.float32), "y": RNG.integers(0, 3, 40)}
+    made = make_plan(plan(tmp_path, arrays, low=0.0, high=1.0) | {"quick": quick})
+    test = load_test(made)
+    filled = complete(made, open_victim(made, test), test)
+    assert torch.equal(load_test(filled).x, test.x)
+    assert len(test) == (40 if quick else 8), "of a quick audit no arm learns from the file"
+
+
+def test_test_data_that_changed_since_are_noticed(tmp_path) -> None:
+    made = make_plan(plan(tmp_path, {"x": RNG.random((40, 4)).astype(np.float32)}, low=0.0, high=1.0))
+    test = load_test(made)
+    victim = open_victim(made, test)
+    reference(victim, test).save(tmp_path / "truth")
+    with pytest.raises(Inconclusive, match="answered 40 test inputs and own now holds 3"):
+        Reference.load(tmp_path / "truth", test.rows(torch.arange(3)), victim.spec)
+
+
+def test_an_open_range_admits_pictures_of_any(tmp_path) -> None:
+    floats = RNG.normal(size=(20, 8, 8)).astype(np.float32)
+    made = make_plan(plan(tmp_path, {"x": floats}, low=-np.inf, high=np.inf))
+    test = load_test(made)
+    victim = open_victim(made, test)
+    assert victim.spec.low is None
+    np.testing.assert_array_equal(fit_test(test, victim).x[:, 0], floats)
+    assert torch.equal(real_inputs(made.data.name, None, victim.spec), test.x)
+
+
+def test_whoever_must_say_a_range_sees_that_of_the_data(tmp_path) -> None:
+    rows = np.array([[0.5, -2.0], [4.0, 30.0]], np.float32)
+    made = make_plan(plan(tmp_path, {"x": rows}))
+    with pytest.raises(UsageError, match=r"the test data lie in --low=0\.5,-2 --high=4,30"):
+        open_victim(made, load_test(made))
+
+
 def test_without_labels_fidelity_is_measured_and_no_arm_learns_from_the_test_data(tmp_path) -> None:
     content = plan(tmp_path, {"x": RNG.random((40, 4)).astype(np.float32)}, low=0.0, high=1.0)
     quick = {"budget": 60, "stops": [60], "seeds": [0], "views": ["labels"], "detectors": []}
@@ -72,8 +111,6 @@ def test_without_labels_fidelity_is_measured_and_no_arm_learns_from_the_test_dat
     assert cell.final.score.n == 40
     assert cell.final.score.accuracy is None
     assert cell.final.score.fidelity > 0.3
-    from leakmeter._audit.defaults import complete
-
     made = make_plan(content)
     test = load_test(made)
     filled = complete(made, open_victim(made, test), test)

@@ -147,6 +147,9 @@ def test_summaries():
     assert certificate.average_radius(y) == pytest.approx((certificate.radii * right).mean().item())
     assert certificate.sure_accuracy(y, 0.2) < certificate.accuracy(y, 0.2)
     assert certificate.accuracy(y, 0.0) <= 0.9
+    shares = certificate.counts[torch.arange(100), y] / 1000
+    assert certificate.p_a(y)["50%"] == pytest.approx(shares.quantile(0.5).item())
+    assert list(certificate.p_a(y).values()) == sorted(certificate.p_a(y).values())
 
 
 def test_predict_abstains_or_is_right(model):

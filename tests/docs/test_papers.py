@@ -75,5 +75,24 @@ def test_nothing_of_a_paper_is_left_out(paper: str, names: list[str], papers: Mo
 
 
 def test_a_number_that_is_not_there_is_said_not_to_be(papers: ModuleType) -> None:
-    item = papers.Item("x", "", "", ours=papers.certified("no-such-study", "a", 1.0))
-    assert papers._row(item).split(" | ")[4] == papers.NOT
+    item = papers.Item(
+        "x", "", "", ours=papers.told("stn-fig4", "no such row"), missing=papers.run("stn-fig4", "a minute")
+    )
+    assert papers._row(item).split(" | ")[4] == "not run: `leakmeter study stn-fig4 --seed 0 --seeds 3`, about a minute"
+
+
+def test_no_cell_of_a_row_is_empty(papers: ModuleType) -> None:
+    rows = [line for line in papers.page().splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
+    assert {len(row) for row in cells} == {len(papers.COLUMNS)}
+    assert all(all(row) for row in cells)
+    assert [row[0] for row in cells if row[4] in ("–", "not run")] == []
+
+
+def test_what_was_not_run_has_its_command(papers: ModuleType) -> None:
+    papers.page()
+    from papers_items import PAPERS
+
+    items = [item for group in PAPERS.values() for item in group]
+    bare = [item.name for item in items if callable(item.ours) and not item.ours() and not item.missing]
+    assert bare == []

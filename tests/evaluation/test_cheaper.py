@@ -41,7 +41,7 @@ def test_a_first_point_above_the_level_gives_only_a_bound() -> None:
     assert found.at_least
     assert found.times == pytest.approx((2 * 1000) ** 0.5 / 5)
     assert "at least 8.94×" in found.line()
-    assert "one pair of runs, between 0.4 to 1e+03" in found.line()
+    assert "one pair of runs, between 0.4 and 1e+03" in found.line()
 
 
 def test_curves_that_all_start_above_the_level_say_nothing() -> None:

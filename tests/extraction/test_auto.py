@@ -5,8 +5,9 @@ import torch
 from torch import nn
 
 from leakmeter.errors import UsageError
-from leakmeter.extraction.auto import Auto, Candidate, _Trial, ranked
+from leakmeter.extraction.auto import Auto
 from leakmeter.extraction.base import Extraction, extract
+from leakmeter.extraction.chooser import Candidate, _Trial, ranked
 from leakmeter.extraction.conformance import check_attack
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle

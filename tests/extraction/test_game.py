@@ -79,3 +79,22 @@ def test_a_victim_of_one_opinion_is_reported_as_collapse() -> None:
     for name, options in ATTACKS.items():
         findings = extract(name, Oracle(victim, budget=BUDGET), student="linear", **options).findings
         assert (findings.class_entropy, findings.collapsed, findings.student) == (0, True, "linear"), name
+
+
+def test_lemma_1_of_codfe_is_false_as_it_stands() -> None:
+    """Both confidences rise, as the lemma supposes, and the loss rises too: a student that is too sure is wrong."""
+
+    def loss(victim: torch.Tensor, student: torch.Tensor) -> float:
+        return float(-(victim * student.log()).sum())
+
+    before = torch.tensor([0.6, 0.4]), torch.tensor([0.6, 0.4])
+    after = torch.tensor([0.61, 0.39]), torch.tensor([0.99, 0.01])
+    assert all(late[0] > early[0] for early, late in zip(before, after, strict=True))
+    assert loss(*after) > loss(*before)
+
+
+def test_codfe_notes_the_loss_of_its_student(tmp_path: Path) -> None:
+    _, _, facts = attack("codfe", FragileNet(), Run.enter(tmp_path, {}))
+    notes = facts["notes"]["answers"]
+    assert [note["queries"] for note in notes] == [120, BUDGET]
+    assert all(0 < note["loss"] < 10 for note in notes)

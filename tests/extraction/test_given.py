@@ -6,7 +6,7 @@ import torch
 from leakmeter.box import Box
 from leakmeter.data.columns import Columns
 from leakmeter.extraction import given as module
-from leakmeter.extraction.auto import Candidate
+from leakmeter.extraction.chooser import Candidate
 from leakmeter.extraction.given import Given, chosen, copy_from
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.victims.load import load_victim

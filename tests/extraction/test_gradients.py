@@ -1,3 +1,5 @@
+from functools import cache
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -6,8 +8,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import leakmeter as lm
 from leakmeter.errors import UsageError
+from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.gradients import Gradients
 from leakmeter.extraction.matching import Explanations, matching
+from leakmeter.oracle.answer import Answer
+from leakmeter.oracle.explanations.protections import contradictions
 from leakmeter.seeds import stream
 from leakmeter.training.loop import Recipe
 
@@ -153,7 +158,7 @@ def test_a_step_needs_memory_for_rows_and_features_not_for_classes_too() -> None
     shown = Explanations(oracle(net, "probs+gradient", features=features).query(x))
     columns = (x, torch.zeros(batch, classes), torch.arange(batch))
     with Largest() as largest:
-        Gradients()._loss(shown, 1.0, nn.Linear(features, classes), columns, stream(0, "a")).backward()
+        Gradients._loss(shown, 1.0, 0.1, nn.Linear(features, classes), columns, stream(0, "a")).backward()
     assert largest.numel <= max(batch, classes) * features  # the weights of a linear model are classes × features
 
 
@@ -168,21 +173,57 @@ OTHERS = [
     "logits+gradient/round:1",
     "probs+gradient/noise:0.3",
     "probs+gradient/top:6/sign",
+    "probs+reasons:4",
 ]
+LEFT_OPEN = ["probs+gradient/abs", "probs+gradient/noise:5.0", "probs+shap:1/noise:5.0", "probs+reasons:1"]
+TWENTY = Recipe(steps=200, batch=15, lr=3e-2, schedule="cyclic")
+
+
+def copied(view: str, **options: object) -> float:
+    """Fidelity of a copy from fifteen answers."""
+    torch.manual_seed(1)
+    door, test = oracle(network(20, 5), view, 15, 20), torch.randn(1000, 20)
+    made = lm.extract("gradients", door, student="mlp:24", test=test, recipe=TWENTY, **options)
+    return made.curve[-1].score.fidelity
+
+
+@cache
+def without() -> float:
+    return copied("probs+gradient", lam=1e6, joint=True)  # so much weight on answers leaves nothing else
 
 
 @pytest.mark.parametrize("view", OTHERS)
 def test_every_explanation_is_worth_more_than_the_answers_alone(view: str) -> None:
-    victim, test = network(20, 5), torch.randn(1000, 20)
-    recipe = SHORT.model_copy(update={"steps": 200, "batch": 15})
+    assert copied(view) > without() + 0.03
 
-    def copied(lam: float, view: str) -> float:
-        made = lm.extract(
-            "gradients", oracle(victim, view, 15, 20), student="mlp:24", test=test, recipe=recipe, lam=lam
-        )
-        return made.curve[-1].score.fidelity
 
-    assert copied(0.1, view) > copied(1e6, "probs+gradient") + 0.03  # so much weight on answers leaves nothing else
+@pytest.mark.parametrize("view", LEFT_OPEN)
+def test_an_explanation_that_tells_little_never_makes_a_copy_worse(view: str) -> None:
+    assert copied(view) > without() - 0.03
+
+
+def test_an_explanation_that_misleads_is_ignored() -> None:
+    """The gradients of another network: whoever believes them is worse off, and the answers held out tell."""
+    torch.manual_seed(1)
+    x, test, door = torch.randn(40, 20), torch.randn(1000, 20), oracle(network(20, 5), "probs+gradient", features=20)
+    answer = door.query(x)
+    other = oracle(network(20, 5, seed=9), "probs+gradient", features=20).query(x)
+    lied = Answer(answer.view, 5, {**answer.columns, "gradients": other.gradients})
+    found = {}
+    for joint in (False, True):
+        student, job = network(20, 5, seed=3), AttackJob(0, torch.device("cpu"))
+        Gradients(recipe=TWENTY, joint=joint).learn(student, x, lied, job, door.spec)
+        found[joint] = lm.score(student, oracle(network(20, 5), "probs", features=20), test).fidelity
+        assert job.notes.get("explanations ignored at") == (None if joint else [40])
+    assert found[False] > found[True] + 0.1
+
+
+def test_signs_are_not_obeyed_by_explaining_with_nearly_nothing() -> None:
+    """Shrinking every gradient contradicts as much as before: the student must turn, not fade."""
+    shown, soft = torch.tensor([[1.0, -1.0, 1.0]]), torch.tensor([[0.5, 0.3, 1.0]], requires_grad=True)
+    assert contradictions(soft, shown).item() == pytest.approx(contradictions(soft / 100, shown).item())
+    slope = torch.autograd.grad(contradictions(soft, shown), soft)[0]
+    assert float((slope * soft).sum().detach()) == pytest.approx(0, abs=1e-6)
 
 
 def test_reasons_are_read_as_inequalities_and_never_contradict_the_victim_itself() -> None:

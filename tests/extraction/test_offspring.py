@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from leakmeter.extraction.base import extract
-from leakmeter.extraction.sources.offspring import offspring, parents
+from leakmeter.extraction.sources.offspring import Stock, offspring, parents
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
 from leakmeter.victims.load import load_victim
@@ -50,3 +51,31 @@ def test_a_victim_that_names_one_class_almost_always_is_asked_about_the_others()
     victim = load_victim(net, input_shape=(1, 8, 8), low=0.0, high=1.0, outputs="logits")
     copy = extract("auto", Oracle(victim, "probs", 400), students=("linear",), effort=0.01)
     assert copy.notes["sources"]["offspring"]["queries"] > 50
+
+
+def test_of_large_pictures_as_many_as_fit_are_kept_and_no_class_is_lost() -> None:
+    stock, start = Stock(6, (1, 2, 2)), 0
+    for labels in ([0, 0, 0, 1], [0, 0, 0, 0], [2, 0, 0, 0]):
+        x = torch.arange(start, start + len(labels)).float()[:, None, None, None].expand(-1, 1, 2, 2)
+        stock.add(x, start, torch.tensor(labels), 3)
+        start += len(labels)
+    assert torch.equal(stock.x[:, 0, 0, 0].long(), stock.rows), "each picture stays with its number"
+    assert sorted(stock.rows.tolist()) == [3, 7, 8, 9, 10, 11], "the only ones of classes 1 and 2, and the latest of 0"
+
+
+def test_what_is_held_of_large_pictures_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leakmeter.extraction.sources.asking._BLOCK_LARGE", 10 * 3 * 120 * 160)
+    asked: list[int] = []
+
+    def model(x: np.ndarray) -> np.ndarray:
+        asked.append(len(x))
+        return np.stack([x.mean((1, 2, 3)), x[:, 0].mean((1, 2)) - 0.05, x[:, 1].std((1, 2))], 1) * 9
+
+    victim = load_victim(model, input_shape=(3, 120, 160), low=0.0, high=1.0, outputs="logits")
+    copy = extract("auto", Oracle(victim, "probs", 130), students=("convolutional",), effort=0.01)
+    assert sum(asked[1:]) == 130
+    assert max(asked) <= 10
+    assert copy.notes["sources"]["offspring"]["queries"] > 0
+    assert copy.substitute(torch.rand(2, 3, 120, 160)).shape == (2, 3)
+    (sheet,) = [copy.queries] if copy.queries is not None else [torch.empty(0, 3, 120, 160)]
+    assert sheet.shape[1:] == (3, 120, 160)

@@ -1,15 +1,18 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
+from leakmeter.box import Box
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.students import STUDENTS, Lesson, usual_students
 from leakmeter.extraction.students.augment import augmentations, augmented
 from leakmeter.extraction.students.mean import Mean
-from leakmeter.extraction.students.networks import fairer, shrinking, work
+from leakmeter.extraction.students.networks import fairer, work
 from leakmeter.extraction.students.reading import readings, seen_logits
+from leakmeter.extraction.students.reduced import reduced, reduced_spec, reduction, whole
 from leakmeter.extraction.students.scaled import scaled
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
@@ -47,7 +50,7 @@ def test_the_linear_student_learns_labels_also_of_one_score_and_of_classes_never
     assert set(named.tolist()) <= set(given.answer.labels.tolist())
 
 
-@pytest.mark.parametrize("shape", [(6,), (1, 8, 8), (1, 28, 28), (3, 32, 32), (3, 100, 120), (2, 6)])
+@pytest.mark.parametrize("shape", [(6,), (1, 8, 8), (1, 28, 28), (3, 32, 32), (3, 40, 50), (2, 6)])
 def test_every_usual_student_of_every_shape_answers_in_the_right_shape_and_leaves_global_randomness_alone(
     shape,
 ) -> None:
@@ -67,7 +70,25 @@ def test_large_pictures_are_never_answered_with_a_lenet() -> None:
         names = usual_students(lesson(shape, n=2).spec)
         assert "lenet" not in names
         assert {"convolutional", "residual"} <= set(names)
-    assert shrinking((3, 224, 224)) == 5
+
+
+def test_students_see_large_pictures_averaged_down() -> None:
+    assert [reduction(shape) for shape in ((3, 224, 224), (1, 79, 300), (3, 32, 32), (6,))] == [5, 1, 1, 1]
+    spec = lesson((3, 224, 224), n=2).spec
+    seen = reduced_spec(spec)
+    assert seen.input_shape == (3, 44, 44)
+    assert reduced_spec(seen) is seen
+    x = torch.rand(2, 3, 224, 224)
+    assert torch.equal(reduced(reduced(x)), reduced(x))
+    small = nn.Flatten()
+    assert torch.allclose(whole(small, spec)(x), small(reduced(x)))
+    assert whole(small, seen) is small
+    by_pixel = replace(spec, box=Box(torch.zeros(3, 1, 1), torch.rand(3, 224, 224) + 1))
+    narrow = reduced_spec(by_pixel)
+    assert narrow.low is not None
+    assert narrow.high is not None
+    assert narrow.low.shape == narrow.high.shape == (3, 44, 44)
+    assert torch.allclose(narrow.high, reduced(by_pixel.box.high[None])[0])
 
 
 def test_inputs_are_scaled_by_the_box_or_by_the_queries() -> None:
@@ -89,9 +110,9 @@ def test_work_is_counted() -> None:
 
 @pytest.mark.parametrize("view", ["labels", "top:1", "top:2", "probs", "probs:1", "logits"])
 def test_every_view_can_be_read_as_labels_and_every_reading_is_learned(view) -> None:
-    ways = readings(View.parse(view), 3)
-    assert ways[-1] == "labels"
-    for way in ways:
+    ways, of_large = readings(View.parse(view), 3), readings(View.parse(view), 3, large=True)
+    assert ways[-1] == of_large[-1] == "labels"
+    for way in {*ways, *of_large}:
         copy = STUDENTS["dense"].fit(lesson(view=view, reading=way))
         assert torch.isfinite(copy(torch.zeros(2, 6))).all()
 
@@ -102,6 +123,12 @@ def test_zeros_of_a_hidden_rounding_do_not_drown_the_rest() -> None:
     logits = seen_logits(given.answer)
     assert float(logits.max() - logits.min()) <= 2 * math.log(1.0 / 0.05) + 1e-4
     assert torch.equal(logits.argmax(1), given.answer.probs.argmax(1))
+
+
+def test_who_learned_from_mirror_images_looks_both_ways() -> None:
+    copy = STUDENTS["convolutional"].fit(replace(lesson((3, 8, 8), n=80), augmentation="mirrored", seconds=0.1))
+    x = torch.rand(5, 3, 8, 8, generator=stream(4))
+    assert torch.allclose(copy(x), copy(x.flip(3)), atol=1e-5)
 
 
 def test_augmentations_keep_shape_and_range_and_mirroring_only_moves_pixels() -> None:

@@ -78,6 +78,38 @@ def test_classes_never_answered_are_never_named(student: str, answered: list[int
     assert set(outputs.argmax(1).tolist()) <= set(answered)
 
 
+def test_a_kernel_learns_more_from_the_scores_of_many_trees_than_trees_do() -> None:
+    columns = Columns([Column(name=f"c{j}", low=0, high=1) for j in range(6)])
+    x, noise = columns.uniform(500, torch.Generator().manual_seed(0)).numpy(), np.random.default_rng(0).normal(size=500)
+    model = GradientBoostingClassifier(n_estimators=60, max_depth=5, random_state=0)
+    target = lm.load_victim(model.fit(x, x[:, 0] + x[:, 1] * x[:, 2] + 0.5 * noise > 0.75), columns=columns)
+    given = replace(lesson(target, "probs", "logits", n=1000), seconds=4.0)
+    fresh = target.spec.sample(2000, torch.Generator().manual_seed(5)).float()
+    wanted = lm.Oracle(target).query(fresh).probs.logit()[:, 1]
+    errors = {}
+    for student in ("kernel", "boosted"):
+        outputs = predict(STUDENTS[student].fit(given), fresh)
+        errors[student] = float((outputs[:, 1] - outputs[:, 0] - wanted).square().mean())
+    assert errors["kernel"] < errors["boosted"]
+
+
+@pytest.mark.parametrize(("view", "reading"), [("probs", "logits"), ("probs", "softened"), ("labels", "labels")])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_kernel_reads_every_view_the_same_way_twice(view: str, reading: str, classes: int) -> None:
+    target = victim(classes)
+    given = lesson(target, view, reading, n=300)
+    outputs = predict(STUDENTS["kernel"].fit(given), given.x)
+    assert outputs.shape == (300, classes)
+    assert float((outputs.argmax(1) == given.answer.labels).double().mean()) > 0.9
+    assert torch.equal(predict(STUDENTS["kernel"].fit(given), given.x), outputs)
+
+
+def test_a_kernel_of_answers_that_are_all_alike_repeats_them() -> None:
+    given = lesson(victim(), "labels", "labels", n=40)
+    given = replace(given, answer=Answer(View("labels"), 2, {"labels": torch.ones(40, dtype=torch.long)}))
+    assert (predict(STUDENTS["kernel"].fit(given), given.x).argmax(1) == 1).all()
+
+
 def test_rows_keep_to_the_columns_and_amounts_are_often_small() -> None:
     target = victim()
     draws = torch.Generator().manual_seed(0)
@@ -162,7 +194,7 @@ def test_blind_answers_decide_at_every_stop() -> None:
     assert [point.queries for point in found.curve] == [1, 8, 64, 200]
 
 
-@pytest.mark.parametrize("student", ["boosted", "bagged", "dense", "linear"])
+@pytest.mark.parametrize("student", ["boosted", "bagged", "dense", "linear", "kernel"])
 def test_rows_with_missing_values_are_learned_and_answered(student: str) -> None:
     columns = Columns([COLUMNS[0], COLUMNS[1].model_copy(update={"missing": True}), COLUMNS[2]])
     x = columns.uniform(400, torch.Generator().manual_seed(0)).numpy()

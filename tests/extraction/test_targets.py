@@ -12,6 +12,7 @@ from leakmeter.extraction.targets import (
     kl_loss,
     l1_loss,
     recover_logits,
+    squared_loss,
 )
 from leakmeter.oracle.answer import Answer, present
 from leakmeter.oracle.view import View
@@ -103,6 +104,12 @@ def test_temperature_kl_agrees_with_torch(temperature: float) -> None:
     logits, target = make_logits(1, 3.0), make_logits(2, 3.0)
     expected = F.kl_div((logits / temperature).log_softmax(1), (target / temperature).softmax(1), reduction="batchmean")
     assert torch.allclose(kl_loss(logits, target, temperature), temperature**2 * expected, atol=1e-5)
+
+
+def test_squared_logits_are_the_limit_of_high_temperatures() -> None:
+    logits, target = make_logits(1, 3.0).double(), make_logits(2, 3.0).double()
+    squared = squared_loss(logits + 5, target - target.mean(1, keepdim=True))
+    assert torch.allclose(kl_loss(logits, target, 1e4), squared / 2, rtol=1e-3)
 
 
 def test_l1_is_the_mean_absolute_difference() -> None:

@@ -36,7 +36,8 @@ def expected(x: torch.Tensor) -> torch.Tensor:
 def test_a_server_that_always_misbehaves_ends_in_a_sentence_in_time_and_in_memory(
     server: HostileServer, manner: str
 ) -> None:
-    oracle = Oracle(load_victim(f"{server.address}/{manner}", remote=REMOTE), "probs", budget=100)
+    patient = REMOTE | {"retries": 8 if manner in HARMLESS else 1}  # a busy machine may be late, too
+    oracle = Oracle(load_victim(f"{server.address}/{manner}", remote=patient), "probs", budget=1000)
     x, start = torch.rand(16, 4, dtype=torch.float64), time.monotonic()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if manner in HARMLESS:

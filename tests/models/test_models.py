@@ -8,7 +8,17 @@ from leakmeter.errors import UsageError
 from leakmeter.models import MODELS, make_model
 
 TABULAR = ("linear", "mlp", "mlp:7")
-TINY = (*TABULAR, "lenet", "milli-conv", "small-conv:8", "stn-cifar", "vgg11:8", "resnet18:8", "resnet34:4")
+TINY = (
+    *TABULAR,
+    "lenet",
+    "milli-conv",
+    "small-conv:8",
+    "stn-cifar",
+    "vgg11:8",
+    "resnet9:4",
+    "resnet18:8",
+    "resnet34:4",
+)
 ALL = (*TINY, "codfe-target", "codfe-substitute", "stn-mnist")
 
 
@@ -71,7 +81,7 @@ def test_convolutions_the_papers_state(name: str, count: int) -> None:
     assert sum(isinstance(m, nn.Conv2d) for m in make_model(name, (3, 32, 32), 10).modules()) == count
 
 
-@pytest.mark.parametrize(("name", "layers"), [("resnet18", 18), ("resnet34", 34), ("vgg11", 9)])
+@pytest.mark.parametrize(("name", "layers"), [("resnet9", 9), ("resnet18", 18), ("resnet34", 34), ("vgg11", 9)])
 def test_weight_layers_off_the_shortcuts(name: str, layers: int) -> None:
     """The number in the name; VGG11's CIFAR form has one dense layer where the original has three."""
     named = make_model(name + ":4", (3, 32, 32), 10).named_modules()

@@ -9,6 +9,7 @@ import pytest
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.ours import counterfactuals
 from leakmeter.studies.ours._pareto import draw, front, leaks
+from leakmeter.studies.ours._shown import markdown
 from leakmeter.studies.ours.explanations import _better
 
 
@@ -30,6 +31,34 @@ def test_the_picture_shows_maps_only(tmp_path: Path) -> None:
 
 def test_a_thief_may_ignore_what_it_is_shown() -> None:
     assert _better([(10, 0.3), (100, 0.9)], [(10, 0.5), (100, 0.7)]) == [(10, 0.5), (100, 0.9)]
+
+
+def test_a_thief_who_was_shown_nothing_was_looked_at_longer() -> None:
+    assert _better([(10, 0.9)], [(10, 0.5), (1000, 0.97)]) == [(10, 0.9), (1000, 0.97)]
+
+
+def test_the_table_says_what_a_copy_costs_with_and_without() -> None:
+    plain = {"10": {"mean": 0.7}, "100": {"mean": 0.96}, "1000": {"mean": 0.99}}
+    nothing = {
+        "fidelity": plain,
+        "queries": {"90%": [[11, 100], [11, 100]], "95%": [[11, 100], None]},
+        "cheaper": {"90%": None, "95%": None},
+        "useful": {},
+    }
+    cheap = {"times": 3.32, "interval": {"low": 1.1, "high": 100.0}}
+    gradient = {
+        "fidelity": {"10": {"mean": 0.94}, "100": {"mean": 0.97}},
+        "queries": {"90%": [[1, 10], [1, 10]], "95%": [None, None]},
+        "cheaper": {"90%": cheap, "95%": None},
+        "useful": {"gap": {"median": 0.154}},
+    }
+    assert markdown({"nothing": nothing, "gradient": gradient}) == [
+        "| shown | 10 queries | 100 queries | queries to 90% | times cheaper "
+        "| queries to 95% | times cheaper | tells |",
+        "|---|---|---|---|---|---|---|---|",
+        "| `nothing` | 0.700 | 0.960 | 11 to 100 | | 11 to 100 in 1 of 2 | | |",
+        "| `gradient` | 0.940 | 0.970 | 1 to 10 | 3.32 (1.1 to 100) | not reached | | 0.154 |",
+    ]
 
 
 def test_counterfactuals_are_rehearsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from leakmeter.certificates import certify
-from leakmeter.studies import STUDIES
+from leakmeter.studies import ROWS, STUDIES
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.stn import fig4
 from leakmeter.studies.stn._attacks import Defended, Noisy, curve
@@ -83,6 +83,7 @@ def test_rehearsal(tmp_path, name, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     found = STUDIES[name](StudyOptions(tmp_path, seeds=1, quick=True))
     assert found["cells"]
+    assert ROWS[name](found)
     if name == "stn-soundness":
         assert found["cells"]["0.99 R/seed0"]["flipped"] == 0
 
@@ -98,8 +99,8 @@ def test_training_for_the_dual_bound_certifies_what_no_attack_breaks():
     x = 0.2 * torch.rand(64, 1, 28, 28, generator=generator)
     x[y == 1, :, :14] += 0.5
     network = wsmk18.small_network(0)
-    before = wsmk18.measured(network, x[:20], y[:20], seed=0, eps=0.3)["certified"]
+    before = wsmk18.measured([network], x[:20], y[:20], seed=0, eps=0.3)["certified"]
     fit(network, (x, y), partial(wsmk18._loss, 0.3), Recipe(steps=15, batch=16, lr=3e-3), seed=0)
-    after = wsmk18.measured(network.eval(), x[:20], y[:20], seed=0, eps=0.3)
+    after = wsmk18.measured([network.eval()], x[:20], y[:20], seed=0, eps=0.3)
     assert before < 0.5 < after["certified"] <= after["under_attack"]
     assert after["certified_and_broken"] == 0

@@ -32,6 +32,24 @@ def probabilities(row: list[float]) -> list[float]:
     return [(value + 1) / total for value in row[:CLASSES]]
 
 
+def explained(row: list[float]) -> dict[str, Any]:
+    """Gradients of the probabilities by name of the class, that of the best, and some that are none."""
+    total, best = sum(row[:CLASSES]) + CLASSES, max(range(CLASSES), key=lambda c: row[c])
+    maps = [
+        [((c == f) - (row[c] + 1) / total) / total if f < CLASSES else 0.0 for f in range(len(row))]
+        for c in range(CLASSES)
+    ]
+    by_name = dict(zip(("cat", "dog", "eel"), maps, strict=True))
+    return {"slopes": by_name, "slope": maps[best], "short": maps[best][:2]}
+
+
+def attributions(tensor: dict[str, Any]) -> dict[str, Any]:
+    rows, width = tensor["shape"]
+    maps = [explained(tensor["data"][i * width : (i + 1) * width])["slopes"] for i in range(rows)]
+    flat = [value for each in maps for one in each.values() for value in one]
+    return {"name": "slopes", "shape": [rows, CLASSES, width], "datatype": "FP64", "data": flat}
+
+
 def answer(tensor: dict[str, Any]) -> dict[str, Any]:
     rows, width = tensor["shape"]
     data = tensor["data"]
@@ -44,7 +62,10 @@ def metadata(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "inputs": [{"name": "x", "datatype": "FP64", "shape": [-1, 4], "parameters": box}],
-        "outputs": [{"name": "probs", "datatype": "FP64", "shape": [-1, CLASSES]}],
+        "outputs": [
+            {"name": "probs", "datatype": "FP64", "shape": [-1, CLASSES]},
+            *([{"name": "slopes", "datatype": "FP64", "shape": [-1, CLASSES, 4]}] if name == "explained" else []),
+        ],
     }
 
 
@@ -100,8 +121,9 @@ async def infer(name: str, tensor: dict[str, Any], reply: Reply, headers: dict[s
     most_busy[name] = max(most_busy[name], busy[name])
     await asyncio.sleep(chance.random() * 0.005)  # so that answers come out of order
     busy[name] -= 1
-    whole = json.dumps({"model_name": name, "outputs": [output]}).encode()
-    if not wrong or manner in ("well", "silent", *refusals):
+    outputs = [output, attributions(tensor)] if manner == "explained" else [output]
+    whole = json.dumps({"model_name": name, "outputs": outputs}).encode()
+    if not wrong or manner in ("well", "silent", "explained", *refusals):
         await reply(whole)
     else:
         await misanswer(chance.choice(list(WRONG)) if manner == "all" else manner, output, whole, reply)
@@ -163,7 +185,8 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         rows = json.loads(body)["images"]["pixels"]
         seen["classify"] += len(rows)
         scores = [dict(zip(("cat", "dog", "eel"), probabilities(row), strict=True)) for row in rows]
-        await reply({"results": [{"scores": each, "best": max(each, key=each.__getitem__)} for each in scores]})
+        named = [{"scores": each, "best": max(each, key=each.__getitem__)} for each in scores]
+        await reply({"results": [{**each, **explained(row)} for each, row in zip(named, rows, strict=True)]})
     elif path[-1] == "infer":
         await infer(path[2], json.loads(body)["inputs"][0], reply, headers)
     elif path[-1] == "silent":

@@ -25,10 +25,12 @@ from leakmeter.errors import BudgetExhausted, UsageError, VictimError
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.ledger import ATTACK
 from leakmeter.oracle.oracle import Oracle
-from leakmeter.victims.facts import Facts
+from leakmeter.victims.facts import UNSAID, Facts
 from leakmeter.victims.load import load_victim
+from leakmeter.victims.remote.client import BadAnswer, Misdescribed
 from leakmeter.victims.remote.pace import OwnPace, Share, backoff, retry_after
 from leakmeter.victims.remote.protocol import OpenInference
+from leakmeter.victims.remote.template import Template, first_protocol
 from leakmeter.victims.remote.victim import RemoteVictim
 from leakmeter.victims.victim import Question
 
@@ -157,7 +159,7 @@ def test_no_repeat_passes_the_budget(server, ask, name) -> None:
         ("cut", "the last time its answer was not whole JSON"),
         ("nan", "the last time its answer held NaN or infinity"),
         ("null", "the last time its answer held something that is not a number"),
-        ("text", "the last time its answer held something that is not a number"),
+        ("text", "its answer held words where numbers were expected"),
         ("short", r"its answer had the shape \(9, 3\) instead of \(8, 3\)"),
         ("narrow", r"its answer had the shape \(8, 1\) instead of \(8, 3\)"),
         ("shape", r"its answer had 24 numbers for the shape \(7, 7\)"),
@@ -379,8 +381,60 @@ def test_metadata_of_the_servers_in_use() -> None:
     assert OpenInference("http://h/v2/models/m", two, "probs").facts.outputs == "probs"
     single = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4]}]}
     assert OpenInference("http://h/v2/models/m", single).rows == 1
-    with pytest.raises(UsageError, match="got UINT8"):
-        OpenInference("http://h/v2/models/m", {"inputs": [{"name": "x", "datatype": "UINT8"}]})
+    with pytest.raises(UsageError, match=r"expected an input of numbers .*, got BYTES"):
+        OpenInference("http://h/v2/models/m", {"inputs": [{"name": "x", "datatype": "BYTES"}]})
+
+
+def test_inputs_of_whole_numbers_are_rounded_and_bring_their_range() -> None:
+    pixels = {"inputs": [{"name": "x", "datatype": "UINT8", "shape": [-1, 2, 2, 3]}]}
+    wire = OpenInference("http://h/v2/models/m", pixels)
+    assert (wire.facts.low, wire.facts.high, wire.facts.dtype) == (0.0, 255.0, torch.float32)
+    (sent,) = json.loads(wire.encode(np.full((1, 2, 2, 3), 254.6, np.float32)))["inputs"]
+    assert (sent["datatype"], sent["data"]) == ("UINT8", [255] * 12)
+    assert OpenInference("http://h/v2/models/m", {"inputs": [{"name": "x", "datatype": "INT64"}]}).facts.low is UNSAID
+    silent = OpenInference("http://h/v2/models/m", {})
+    (sent,) = json.loads(silent.encode(np.zeros((1, 4), np.int64)))["inputs"]  # prepared as dtype = "int64" says
+    assert (sent["datatype"], sent["data"]) == ("INT64", [0] * 4)
+
+
+KSERVE = """{"model_name":"iris","model_version":null,"id":"7d9c","parameters":null,"outputs":[{"name":"output-0",
+"shape":[2],"datatype":%s,"parameters":null,"data":%s}]}"""
+
+
+def test_answers_as_kserve_writes_them() -> None:
+    """Taken down from kserve 0.21.0: metadata that say nothing, parameters that are null, labels as words."""
+    said = {"name": "iris", "versions": None, "platform": "", "inputs": [], "outputs": []}
+    wire = OpenInference("http://h/v2/models/iris", said)
+    assert wire.facts == Facts()
+    assert wire.decode((KSERVE % ('"INT64"', "[0,2]")).encode()).tolist() == [0, 2]
+    words = (KSERVE % ('"BYTES"', '["setosa","virginica"]')).encode()
+    with pytest.raises(Misdescribed, match="say the names of the classes in order"):
+        wire.decode(words)
+    named = OpenInference("http://h/v2/models/iris", said, None, ("setosa", "versicolor", "virginica"))
+    assert named.decode(words).tolist() == [0, 2]
+    with pytest.raises(BadAnswer, match="other classes than were named"):
+        OpenInference("http://h/v2/models/iris", said, None, ("a", "b")).decode(words)
+
+
+def first(address: str, output: str | None = None, names: tuple[str, ...] | None = None) -> Template:
+    description = first_protocol(address, output)
+    assert description is not None
+    return Template(description, names)
+
+
+def test_the_first_protocol_of_kserve_and_tensorflow_serving() -> None:
+    wire = first("http://h:8080/v1/models/iris")
+    assert wire.url == first("http://h:8080/v1/models/iris:predict").url == "http://h:8080/v1/models/iris:predict"
+    assert json.loads(wire.encode(np.ones((2, 2), np.float32))) == {"instances": [[1, 1], [1, 1]]}
+    assert wire.decode(b'{"predictions":[[0.9,0.1],[0.2,0.8]]}').tolist() == [[0.9, 0.1], [0.2, 0.8]]
+    assert wire.decode(b'{"predictions":[0,2]}').tolist() == [0, 2]
+    assert first("http://h/v1/models/m", names=("cat", "dog")).decode(b'{"predictions":["dog"]}').tolist() == [1]
+    several = b'{"predictions":[{"probs":[0.9,0.1],"embedding":[1,2,3]}]}'
+    assert first("http://h/v1/models/m/versions/3:predict", "probs").decode(several).tolist() == [[0.9, 0.1]]
+    with pytest.raises(BadAnswer, match="choose one of several outputs"):
+        wire.decode(several)
+    assert first_protocol("http://h/v2/models/m", None) is None
+    assert first_protocol("http://h/v1/models/m:explain", None) is None
 
 
 def test_retry_after_is_read_as_seconds_or_as_a_date() -> None:

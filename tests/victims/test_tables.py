@@ -19,8 +19,8 @@ from sklearn.tree import DecisionTreeRegressor
 import leakmeter as lm
 from leakmeter.data.columns import Column, Columns
 from leakmeter.errors import UsageError
+from leakmeter.victims.column_names import column_names
 from leakmeter.victims.remote.victim import _conform
-from leakmeter.victims.trees import column_names
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
@@ -158,3 +158,28 @@ def test_the_names_of_a_models_columns(tmp_path: Path) -> None:
     model.save_model(tmp_path / "m.json")
     assert column_names(str(tmp_path / "m.json")) == ["a", "b", "c"]
     assert column_names("package.module:factory") is None
+    skops = pytest.importorskip("skops.io")
+    forest = RandomForestClassifier(2).fit(pandas.DataFrame(X, columns=["a", "b", "c"]), Y)
+    skops.dump(forest, tmp_path / "m.skops")
+    assert column_names(str(tmp_path / "m.skops")) == ["a", "b", "c"]
+
+
+def test_a_catboost_file_with_categories_is_given_words(tmp_path: Path) -> None:
+    catboost, pandas = pytest.importorskip("catboost"), pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"City": ["Bonn", "Kiel", "Ulm"] * 40, "Age": np.arange(120) % 47})
+    label = np.where((frame["City"] == "Ulm") | (frame["Age"] > 30), "yes", "no")
+    model = catboost.CatBoostClassifier(
+        iterations=5, depth=3, verbose=0, cat_features=["City"], train_dir=str(tmp_path)
+    )
+    model.fit(frame, label).save_model(str(tmp_path / "m.cbm"))
+    columns = Columns(
+        [
+            Column(name="City", kind="categorical", levels=("Bonn", "Kiel", "Ulm")),
+            Column(name="Age", kind="integer", low=0, high=46),
+        ]
+    )
+    victim = lm.load_victim(str(tmp_path / "m.cbm"), columns=columns)
+    rows = torch.tensor(np.stack([frame["City"].map({"Bonn": 0, "Kiel": 1, "Ulm": 2}), frame["Age"]], 1)).double()
+    got = lm.Oracle(victim).query(rows).probs.numpy()
+    np.testing.assert_allclose(got, model.predict_proba(frame), atol=1e-12)
+    assert column_names(str(tmp_path / "m.cbm")) == ["City", "Age"]

@@ -18,7 +18,9 @@ _ATTACKS = ("auto", "gradients", "counterfactual", "exact", "exact-values")
 _FOR_TABLES = (*_ATTACKS, "exact-tree")
 _SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
 _CORES = 2  # that the time of a plan which sets no limit is reckoned for, whatever the machine has
-_MINUTES, _LARGE, _MINUTES_LARGE = 3.0, 1024, 20.0  # such a plan takes about so long: by the number of inputs
+_MINUTES, _LARGE, _MINUTES_LARGE = 3.8, 1024, 24.0  # such a plan takes about so long: by the number of inputs
+_MINUTES_TABLE = 2.25  # of a table: `exact-tree` and the victim take their time too
+_HALVINGS = 10  # of the range of efforts, until one is found that takes so long
 _QUICK = 0.6  # minutes
 _LEAST, _MOST = 0.01, 4.0  # effort
 
@@ -65,13 +67,21 @@ def _in_time(plan: Plan, spec: VictimSpec, processes: int, *, limited: bool) -> 
         return plan
     cells = list(plan.cells())
     cores = min(_CORES if plan.minutes is None else processes, max(1, len(cells)))
-    minutes = plan.minutes or (_MINUTES if spec.features <= _LARGE else _MINUTES_LARGE)
-    free = [make_attack(cell.attack, cell.options) for cell in cells if _adjustable(cell.attack, cell.options)]
-    each = [attack.expected_seconds(spec, cells[0].stops) for attack in free]
-    seconds = sum(one or 0.0 for one in each) / cores
-    if not seconds:
+    table = _MINUTES if spec.columns is None else _MINUTES_TABLE
+    minutes = plan.minutes or (table if spec.features <= _LARGE else _MINUTES_LARGE)
+    free = [cell for cell in cells if _adjustable(cell.attack, cell.options)]
+
+    def seconds(effort: float) -> float:
+        each = (make_attack(cell.attack, {**cell.options, "effort": effort}) for cell in free)
+        return sum(attack.expected_seconds(spec, cells[0].stops) or 0.0 for attack in each) / cores
+
+    if not seconds(1.0):
         return plan
-    effort = round(min(max(60 * minutes / seconds, _LEAST), 1.0 if plan.minutes is None else _MOST), 3)
+    least, most = _LEAST, 1.0 if plan.minutes is None else _MOST
+    for _ in range(_HALVINGS):  # time does not fall in proportion to effort: trials have a least length
+        middle = (least + most) / 2
+        least, most = (least, middle) if seconds(middle) > 60 * minutes else (middle, most)
+    effort = round(least, 3)
     attacks = [
         attack.model_copy(update={"effort": effort}) if _adjustable(attack.name, attack.options) else attack
         for attack in plan.attacks
@@ -102,7 +112,7 @@ def _real_pool(plan: Plan, table: bool, unlabelled: bool) -> tuple[AttackPlan, .
     if plan.data is None or plan.data.split == "train" or (unlabelled and plan.data.name not in NAMES):
         return ()
     if table:
-        return (AttackPlan(name="tabular", control=True, adaptive=False, effort=0.5, pool=plan.data.name),)
+        return (AttackPlan(name="tabular", control=True, adaptive=False, pool=plan.data.name),)
     return (AttackPlan(name="auto", control=True, sources=(), pool=plan.data.name, data_dir=_folder(plan)),)
 
 

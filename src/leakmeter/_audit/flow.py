@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,14 @@ from leakmeter.certificates.smoothing import certify
 from leakmeter.compute import check_device, computing
 from leakmeter.data.dataset import Dataset
 from leakmeter.display import as_progress
-from leakmeter.errors import Stopped, UsageError
+from leakmeter.errors import NotApplicable, Stopped, UsageError
 from leakmeter.evaluation.intervals import certified_share
 from leakmeter.evaluation.score import reference
 from leakmeter.executors import make_executor
 from leakmeter.oracle.ledger import recorded
 from leakmeter.oracle.limits import Attempt, LimitsFile
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.oracle.view import View
 from leakmeter.plan import CertifyPlan, Plan, make_plan, read_plan
 from leakmeter.progress import SILENT, Progress
 from leakmeter.report.write import write_reports
@@ -92,7 +93,11 @@ def _opened(plan: Plan, victim: Victim | None, processes: int) -> tuple[Plan, Vi
     test = load_test(plan)
     victim = open_victim(plan, test) if victim is None else victim
     test = test and fit_test(test, victim)
-    return complete(plan, victim, test, processes), victim, test
+    plan = complete(plan, victim, test, processes)
+    for view in (*plan.views, *plan.explained_views):
+        with suppress(NotApplicable):  # such a view is skipped, and the reason said
+            View.parse(view).check(victim)
+    return plan, victim, test
 
 
 def _processes(executor: str | None) -> int:

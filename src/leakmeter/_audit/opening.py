@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
+
+from torch import Tensor
 
 from leakmeter.data.catalogue import load
 from leakmeter.data.columns import Columns
@@ -11,11 +12,12 @@ from leakmeter.data.dataset import Dataset, Split
 from leakmeter.patience import patient
 from leakmeter.plan import Plan
 from leakmeter.seeds import stream
+from leakmeter.victims.column_names import column_names
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.remote.pace import Share
-from leakmeter.victims.trees import column_names
 from leakmeter.victims.victim import Victim
 
+_FEW = 32  # features of which a message shows the range of each
 _READ_OFF = (
     "The ranges and levels of the columns were read off {}: the attacker was told them, and asked nothing outside; "
     "`leakmeter init --data` writes them into [columns] for you to correct."
@@ -36,8 +38,7 @@ def load_test(plan: Plan) -> Dataset | None:
 
 def _load(plan: Plan, split: Split) -> Dataset:
     assert plan.data is not None
-    edges = (plan.victim.low, plan.victim.high)
-    low, high = (float(edge) if isinstance(edge, float | int) and math.isfinite(edge) else None for edge in edges)
+    low, high = (float(edge) if isinstance(edge, float | int) else None for edge in (plan.victim.low, plan.victim.high))
     return load(
         plan.data.name,
         split,
@@ -50,9 +51,14 @@ def _load(plan: Plan, split: Split) -> Dataset:
 
 
 def _train_part_is_used(plan: Plan) -> bool:
-    """Whether some arm asks the rows of the same file that are not tested: a plan without attacks gets one."""
+    """Whether some arm asks the rows of the same file that are not tested: a plan without attacks gets one.
+
+    The same before and after the plan is completed: whoever runs a cell reads the data again, by the complete plan.
+    """
     assert plan.data is not None
-    return not plan.attacks or any(attack.options.get("pool") == plan.data.name for attack in plan.attacks)
+    if not plan.attacks:
+        return not plan.quick
+    return any(attack.options.get("pool") == plan.data.name for attack in plan.attacks)
 
 
 def fit_test(test: Dataset, victim: Victim) -> Dataset:
@@ -60,13 +66,22 @@ def fit_test(test: Dataset, victim: Victim) -> Dataset:
     return test.into(victim.spec.box)
 
 
+def _edges(test: Dataset) -> tuple[str, str]:
+    """The lowest and highest values, of few features each its own, as flags write them."""
+    low, high = test.x.aminmax(dim=0) if len(test.input_shape) == 1 and test.x.shape[1] <= _FEW else test.x.aminmax()
+    return _written(low), _written(high)
+
+
+def _written(edge: Tensor) -> str:
+    return ",".join(f"{value:g}" for value in edge.reshape(-1).tolist())
+
+
 def open_victim(plan: Plan, test: Dataset | None, share: Share | None = None) -> Victim:
     """Loads the victim; what it does not say itself is taken from the test data where that says it."""
     given = plan.victim.keywords()
     if test is not None:
         given.setdefault("input_shape", test.input_shape)
-        if test.x.dim() == 4:
-            given["assumed"] = test.range
+        given["assumed" if test.x.dim() == 4 else "seen"] = test.range if test.x.dim() == 4 else _edges(test)
     columns = Columns.parse(plan.columns) if plan.columns else None if test is None else test.columns
     if columns is not None:
         given["columns"] = columns

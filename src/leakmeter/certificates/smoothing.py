@@ -32,6 +32,7 @@ from leakmeter.registry import did_you_mean
 Bound = Literal["tight", "renyi", "pixeldp"]
 BOUNDS: dict[Bound, RadiusBound] = {"tight": tight_radius, "renyi": renyi_radius, "pixeldp": pixeldp_radius}
 ABSTAINED = -1
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +92,14 @@ class Certificate:
     def average_radius(self, y: Tensor) -> float:
         """The mean radius, 0 where the class is wrong (ACR of Zhai et al., 2020)."""
         return float(torch.where(self.labels == y.cpu(), self.radii, 0).mean())
+
+    def p_a(self, y: Tensor) -> dict[str, float]:
+        """The share of votes for the true class, at five quantiles of the inputs.
+
+        The average radius grows without end as p_A nears 1, so that a few easy inputs can lift it: this shows which.
+        """
+        shares = self.counts.gather(1, y.cpu()[:, None])[:, 0] / self.counts.sum(1)
+        return {f"{q:.0%}": float(shares.double().quantile(q)) for q in QUANTILES}
 
 
 @dataclass(frozen=True)

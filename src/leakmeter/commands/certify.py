@@ -55,6 +55,7 @@ def certify(
     options.say(
         f"{record['inputs']:,} inputs, {record['abstained']:,} abstained, average certified radius "
         f"{record['average_radius']:.3f}, {record['mean_samples']:,.0f} samples an input\n"
+        f"votes for the true class: {', '.join(f'{p:.1%} at {q}' for q, p in record['p_a'].items())} of the inputs\n"
         "  radius  accuracy    surely  (surely: with probability 99.9 %)"
     )
     for row in record["curve"]:
@@ -108,6 +109,7 @@ def _summary(certificate: Certificate, y: Tensor) -> dict[str, Any]:
         "inputs": len(y),
         "abstained": int((certificate.labels == -1).sum()),
         "average_radius": certificate.average_radius(y),
+        "p_a": certificate.p_a(y),
         "mean_samples": float(certificate.samples.double().mean()),
         "curve": [
             {"radius": r, "accuracy": certificate.accuracy(y, r), "surely": certificate.sure_accuracy(y, r)}

@@ -17,29 +17,21 @@ if TYPE_CHECKING:
 
 
 def probe(
-    url: Annotated[str, typer.Argument(help="http://HOST:PORT/v2/models/NAME, or a .toml description of another API")],
+    url: Annotated[str, typer.Argument(help="http://…/v2/models/NAME, …/v1/models/NAME:predict, or a .toml file")],
     *,
     authorized_by: Annotated[str | None, typer.Option("--authorized-by", help="who allowed it")] = None,
     key_env: options.KeyEnv = None,
     model: options.ModelFlags,
 ) -> None:
     """Shows what a server says of its model, asks it one row, and prints the plan that would audit it."""
-    from pathlib import Path
-
-    from leakmeter.victims.remote.client import SLACK, Client
-    from leakmeter.victims.remote.protocol import open_model
+    from leakmeter.victims.remote.client import SLACK
     from leakmeter.victims.remote.settings import make_settings
-    from leakmeter.victims.remote.template import Template, read_description
+    from leakmeter.victims.remote.wire import connect
 
     section = options.given(model.section(url))
     settings = make_settings(options.given({"authorized_by": authorized_by, "key_env": key_env, "retries": 1}))
-    if url.lower().endswith(".toml"):
-        description = read_description(Path(url))
-        wire: Any = Template(description)
-        client = Client(wire.url, settings, description.headers)
-    else:
-        client = Client(url, settings)
-        wire = open_model(url, client, section.get("output"))
+    classes = section.get("classes")
+    client, wire = connect(url, settings, section.get("output"), tuple(classes) if isinstance(classes, list) else None)
     for line in _said(wire.facts):
         typer.echo(line)
     shape = section.get("input_shape") or wire.facts.input_shape

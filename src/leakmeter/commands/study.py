@@ -16,7 +16,7 @@ def study(
     out: Annotated[Path | None, typer.Option("--out", help="folder for its JSON and figures (results/NAME)")] = None,
     seed: Annotated[int, typer.Option("--seed", envvar="LEAKMETER_SEED", help="the first seed")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="how many seeds")] = 3,
-    listed: Annotated[bool, typer.Option("--list", help="what results/ holds of each, and how long it took")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="what results/ holds of each, or of NAME")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="a small version that shows the shape only")] = False,
     victim: Annotated[
         str | None, typer.Option("--victim", help="smoothgrad-maps, stn-imagenet: a model of yours")
@@ -27,17 +27,20 @@ def study(
     threads: options.Threads = None,
     display: options.Display = None,
 ) -> None:
-    """Runs one of the papers' experiments, or ours, and writes its numbers and figure."""
+    """Runs one of the papers' experiments, or ours, and writes its numbers and figure; prints one line a number."""
     from leakmeter.compute import computing
-    from leakmeter.studies import STUDIES, about
-    from leakmeter.studies.held import held
+    from leakmeter.studies import ROWS, STUDIES, about
+    from leakmeter.studies.held import content, held
     from leakmeter.studies.options import StudyOptions
 
     if name is None:
         for each in STUDIES:
             options.say(f"{each:24} {held(each) + '; ' if listed else ''}{about(each)}")
         return
-    run = STUDIES[name]
+    run, tell = STUDIES[name], ROWS[name]
+    if listed:
+        options.say("\n".join(row.line() for row in tell(content(name))))
+        return
     if (victim and name not in ("smoothgrad-maps", "stn-imagenet")) or (data and name != "smoothgrad-maps"):
         raise UsageError(
             f"the study '{name}' has victims of its own; --victim is for smoothgrad-maps and stn-imagenet, --data for "
@@ -55,5 +58,7 @@ def study(
         data,
     )
     with computing(threads or 1):
-        run(settings)
+        found = run(settings)
+    for row in tell(found):
+        options.say(row.line())
     options.say(settings.out)

@@ -31,12 +31,14 @@ class Cheaper(BaseModel):
     def line(self, explanation: str = "gradients", plain: str = "probabilities") -> str:
         """The sentence of the report."""
         bound = "at least " if self.at_least else ""
-        pairs = f"{self.interval.n} pairs of runs" if self.interval.n > 1 else "one pair of runs"
-        sure = f", {self.interval.confidence:.0%} interval" if self.interval.n > 1 else ", between"
+        low, high = f"{self.interval.low:.3g}", f"{self.interval.high:.3g}"
+        pairs = f"one pair of runs, between {low} and {high}"
+        if self.interval.n > 1:
+            pairs = f"{self.interval.n} pairs of runs, {self.interval.confidence:.0%} interval {low} to {high}"
         copy = f"a {self.level:.0%} copy" if self.asked else "the copy"
         return (
             f"showing {explanation} makes {copy} {bound}{self.times:.3g}× cheaper than showing {plain} "
-            f"({pairs}{sure} {self.interval.low:.3g} to {self.interval.high:.3g}; compared at {self.level:.1%})"
+            f"({pairs}; compared at {self.level:.1%})"
         )
 
 

@@ -24,7 +24,7 @@ from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
 TestData = Dataset | tuple[Tensor, Tensor | None] | Tensor
-_BATCH = 400
+_BATCH, _NUMBERS = 400, 2**22  # rows at once, and numbers in them: layers hold many times as many
 
 
 class Score(BaseModel):
@@ -110,7 +110,13 @@ class Reference:
             columns = safetensors.torch.load(path.read_bytes())
         except (OSError, ValueError, SafetensorError) as error:
             raise Inconclusive(f"cannot read the answers of the victim in {path}: {first_line(error)}") from error
-        return cls(data.x, data.y, Answer(View(spec.outputs), spec.classes, columns))
+        answer = Answer(View(spec.outputs), spec.classes, columns)
+        if len(answer) != len(data):
+            raise Inconclusive(
+                f"the victim answered {len(answer):,} test inputs and {data.name} now holds {len(data):,}: it was "
+                "changed since; start the audit anew"
+            )
+        return cls(data.x, data.y, answer)
 
     def _kl(self, logits: Tensor) -> float | None:
         if self.answer.view.kind == "labels" or logits.shape[1] == 1:
@@ -149,7 +155,8 @@ def predict(model: nn.Module, x: Tensor) -> Tensor:
     was_training = model.training
     model.eval()
     with torch.inference_mode():
-        rows = [model(piece.to(device, dtype)).cpu() for piece in torch.split(x, _BATCH)]
+        size = min(_BATCH, max(1, _NUMBERS // max(1, x[:1].numel())))
+        rows = [model(piece.to(device, dtype)).cpu() for piece in torch.split(x, size)]
     model.train(was_training)
     return torch.cat(rows).clone()
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from leakmeter.checkpoint import Checkpoint
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.score import Reference, Score, TestData, reference
-from leakmeter.extraction.certificate import certify_copy, fresh_reference
+from leakmeter.extraction.certificate import certify_copy, fresh_reference, hard_count
 from leakmeter.extraction.findings import Findings
 from leakmeter.extraction.targets import require_classes
 from leakmeter.models import MODELS, make_model
@@ -93,6 +93,10 @@ class Attack(BaseModel, ABC):
         """Raises NotApplicable, before anything is asked, where the attack cannot work."""
         if not self.single_score:
             require_classes(spec.classes)
+
+    def hard_points(self, copy: nn.Module, spec: VictimSpec, n: int, seed: int) -> list[Tensor]:  # noqa: ARG002
+        """Where such copies are likely off: of every kind n points or fewer, [n, d], for the owner's certificate."""
+        return []
 
     def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float | None:  # noqa: ARG002
         """Seconds of its own computing on one core, told before the first query; None: it cannot tell."""
@@ -201,10 +205,11 @@ def _measured(attack: Attack, substitute: nn.Module, findings: Findings, oracle:
     if not attack.certified:
         return findings.model_copy(update={"certificate": None})
     truth = fresh_reference(oracle, job.seed, None if job._reference is None else job._reference.x)
-    certificate = certify_copy(substitute, oracle, truth)
+    hard = attack.hard_points(substitute, oracle.spec, hard_count(oracle), job.seed) if findings.complete else []
+    certificate = certify_copy(substitute, oracle, truth, hard)
     findings = findings.model_copy(update={"certificate": certificate})
     if findings.complete and not certificate.exact:
-        missing = f"the copy is off by {certificate.relative_error:.1g} of the largest output on fresh points"
+        missing = certificate.why()
         findings = findings.model_copy(update={"complete": False, "missing": missing})
     if job._reference is None and findings.exact:
         job._reference = truth

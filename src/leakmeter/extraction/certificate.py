@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from pydantic import BaseModel, ConfigDict
@@ -15,6 +16,8 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
 
 _POINTS = 1000
+_READABLE = 0.5
+"""The share of hard points whose probabilities must be readable for the certificate to say anything."""
 _ROWS = 10_000  # of a table, whose models have parts so small that few points find none of them
 
 
@@ -36,7 +39,20 @@ class CopyCertificate(BaseModel):
     bits: float | None
     """-log2 of the largest error; None if there was no difference at all."""
     exact: bool
-    """Whether the relative error is below the square root of the victim's machine precision."""
+    """Whether both relative errors are below the square root of the victim's machine precision."""
+    hard_points: int = 0
+    """Points that were chosen because such a copy is likely off there, if it calls itself complete."""
+    hard_error: float | None = None
+    """The largest |f - copy| over the largest |f| of their kind; None: there are none, or too few can be read."""
+
+    def why(self) -> str:
+        """What keeps the copy from being exact, in a sentence."""
+        if self.hard_points and self.hard_error is None:
+            return "most probabilities are too small to be read at fresh points: what lies there was not seen"
+        off, where = max(
+            (self.relative_error, "fresh points"), (self.hard_error or 0.0, "points far out or at corners")
+        )
+        return f"the copy is off by {off:.1g} of the largest output on {where}"
 
 
 def fresh_reference(oracle: Oracle, seed: int, test: Tensor | None = None) -> Reference:
@@ -55,8 +71,17 @@ def fresh_reference(oracle: Oracle, seed: int, test: Tensor | None = None) -> Re
     return reference(oracle, torch.cat(rows if test is None else [*rows, test[:n].to(oracle.spec.dtype)]))
 
 
-def certify_copy(copy: nn.Module, oracle: Oracle, truth: Reference) -> CopyCertificate:
-    """Compares the copy with the victim's answers in what the attack could see: logits, probabilities or labels."""
+def hard_count(oracle: Oracle) -> int:
+    """How many hard points of a kind to ask: few where somebody may charge for them."""
+    return _POINTS // 10 if oracle.remote else _POINTS
+
+
+def certify_copy(copy: nn.Module, oracle: Oracle, truth: Reference, hard: Sequence[Tensor] = ()) -> CopyCertificate:
+    """Compares the copy with the victim's answers in what the attack could see: logits, probabilities or labels.
+
+    At `hard` points (several kinds, [n, d] each) with everything the owner sees: what an attack could not tell from the
+    truth may be false all the same.
+    """
     outputs, answer = predict(copy, truth.x.double()).double(), truth.answer
     if oracle.view.kind == "logits":
         shown, wanted = "logits", answer.logits.double()
@@ -67,11 +92,31 @@ def certify_copy(copy: nn.Module, oracle: Oracle, truth: Reference) -> CopyCerti
         shown, outputs, wanted = "probs", outputs.softmax(1), answer.probs.double()
     error = float((wanted - outputs).abs().max())
     relative = error / max(float(wanted.abs().max()), torch.finfo(torch.float64).tiny)
+    allowed = float(torch.finfo(oracle.spec.dtype).eps) ** 0.5
+    errors = [_hard_error(copy, oracle, x) for x in hard]
     return CopyCertificate(
         points=len(truth.x),
         outputs=shown,
         max_error=error,
         relative_error=relative,
         bits=-math.log2(error) if error > 0 else None,
-        exact=relative <= float(torch.finfo(oracle.spec.dtype).eps) ** 0.5,
+        exact=relative <= allowed and all(off is not None and off <= allowed for off in errors),
+        hard_points=sum(len(x) for x in hard),
+        hard_error=None if None in errors else max((off for off in errors if off is not None), default=None),
     )
+
+
+def _hard_error(copy: nn.Module, oracle: Oracle, x: Tensor) -> float | None:
+    """The largest difference over the largest output, of all logits up to what the view hides; None: unreadable."""
+    truth = reference(oracle, x.reshape(-1, *oracle.spec.input_shape).to(oracle.spec.dtype))
+    guess, answer = predict(copy, truth.x.double()).double(), truth.answer
+    if "logits" in answer.columns:
+        wanted = answer.logits.double()
+    else:
+        seen = answer.probs.amin(1) > torch.finfo(oracle.spec.dtype).tiny / torch.finfo(oracle.spec.dtype).eps
+        if float(seen.double().mean()) < _READABLE:
+            return None
+        wanted, guess = answer.probs[seen].double().log(), guess[seen]
+    if oracle.view.kind == "probs":
+        wanted, guess = wanted - wanted.mean(1, keepdim=True), guess - guess.mean(1, keepdim=True)
+    return float((wanted - guess).norm(dim=1).max() / wanted.norm(dim=1).max().clamp(min=1e-300))

@@ -109,8 +109,10 @@ class _Rounds:
     def _student_step(self) -> None:
         x, target = self.known.sample(self.attack.batch, self.draws)
         self.student_optimizer.zero_grad(set_to_none=True)
-        F.cross_entropy(self.student(x), target).backward()  # type: ignore[no-untyped-call]
+        loss = F.cross_entropy(self.student(x), target)
+        loss.backward()  # type: ignore[no-untyped-call]
         self.student_optimizer.step()
+        self.game.lost(loss)
 
     def _generator_step(self) -> None:
         rows = torch.randint(len(self.z), (self.attack.batch,), generator=self.draws, device=self.z.device)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -20,23 +20,20 @@ from torch import Tensor, nn
 
 from leakmeter.errors import NotApplicable
 from leakmeter.extraction.base import AttackJob
-from leakmeter.extraction.pool import PoolAttack
-from leakmeter.extraction.students.scaled import fold, scaled, unequal
+from leakmeter.extraction.reader import Lesson, Reader
 from leakmeter.extraction.targets import answered_logits, kl_loss
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.view import View
-from leakmeter.seeds import derive
-from leakmeter.training.loop import Batch, Recipe, fit
+from leakmeter.training.loop import Batch, Recipe
 from leakmeter.victims.spec import VictimSpec
 
 _BEFORE = 0.95  # of the way to a counterfactual: there the label is taken to be still the query's
 _SOFTNESS = 3.0
 
 
-class Counterfactuals(PoolAttack):
+class Counterfactuals(Reader):
     """Queries a pool through a view with `+counterfactual` and learns the boundary from both sides."""
 
-    reads_explanations: ClassVar[bool] = True
     loss: Literal["boundary", "clamping", "labels"] = "boundary"
     k: float = Field(default=0.5, gt=0, lt=1)
     """Clamping: the probability that the other class must have at a counterfactual."""
@@ -51,25 +48,17 @@ class Counterfactuals(PoolAttack):
             raise NotApplicable(f"'counterfactual' needs a view with +counterfactual, got '{view}'")
 
     def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob, spec: VictimSpec) -> None:
-        """Fits the student to the answers and to what lies behind the boundary."""
+        """Says how many counterfactuals there were."""
+        job.notes["counterfactuals"] = int((answer.columns["counterfactual_labels"] != answer.labels).sum())
+        super().learn(student, x, answer, job, spec)
+
+    def lesson(self, x: Tensor, answer: Answer, spec: VictimSpec) -> Lesson:  # noqa: ARG002
+        """The answers, and what lies behind the boundary."""
         other = answer.columns["counterfactual_labels"]
         found = torch.where(_wide(other != answer.labels, x), answer.explanation.float(), x)
-        job.notes["counterfactuals"] = int((other != answer.labels).sum())
         soft = answer.view.kind != "labels"
         target = answered_logits(answer).float() if soft else F.one_hot(answer.labels, answer.classes).float()
-        by_feature = unequal(spec, student)
-        fit(
-            nn.Sequential(scaled(spec, x).to(job.device), student) if by_feature else student,
-            (x, target, answer.labels, found, other),
-            partial(self._loss, soft),
-            self.recipe,
-            seed=derive(job.seed, "fit", len(x)),
-            progress=job.progress,
-            title=f"student at {len(x):,} queries with counterfactuals",
-            checkpoint=job.checkpoint(f"student-{len(x)}"),
-        )
-        if by_feature:
-            fold(scaled(spec, x), student)
+        return Lesson((x, target, answer.labels, found, other), partial(self._loss, soft), self.recipe.batch)
 
     def _loss(self, soft: bool, model: nn.Module, batch: Batch, _: torch.Generator) -> Tensor:
         x, target, own, found, other = batch

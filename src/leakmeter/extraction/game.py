@@ -64,7 +64,7 @@ class Game:
         self._counts = torch.zeros(oracle.spec.classes)
         self.foreseen = 0.0
         """The share of the last answers that the student had foreseen."""
-        self._foreseen = torch.zeros(2)
+        self._foreseen, self._losses = torch.zeros(2), torch.zeros(2)
         self._last: Tensor | None = None
         self._checkpoint = job.checkpoint("game")
         job.notes["answers"] = []
@@ -93,6 +93,10 @@ class Game:
         self._last = x
         return answer
 
+    def lost(self, loss: Tensor) -> None:
+        """Remembers the loss of a step of the student, for the mean in the notes."""
+        self._losses += torch.tensor([loss.item(), 1.0])
+
     def _end_turn(self, student: nn.Module) -> None:
         """A point on the curve where one is wanted, a state on disk where one is due."""
         self.turns += 1
@@ -114,9 +118,11 @@ class Game:
     def _observe(self, student: nn.Module) -> None:
         spread, (right, tried) = class_entropy(self._counts), self._foreseen.tolist()
         foreseen = right / tried if tried else None
-        self.job.notes["answers"].append({"queries": self.asked, "class_entropy": spread, "foreseen": foreseen})
-        self._counts.zero_()
-        self._foreseen.zero_()
+        lost, steps = self._losses.tolist()
+        note = {"queries": self.asked, "class_entropy": spread, "foreseen": foreseen}
+        self.job.notes["answers"].append(note | ({"loss": lost / steps} if steps else {}))
+        for sums in (self._counts, self._foreseen, self._losses):
+            sums.zero_()
         training = student.training
         self.job.observe(student.eval(), self.asked)
         student.train(training)
@@ -129,6 +135,7 @@ class Game:
             "position": self.oracle.position,
             "counts": self._counts,
             "foreseen": self._foreseen,
+            "losses": self._losses,
             "last": self._last,
             "draws": self._draws.get_state(),
             "global": torch.get_rng_state(),
@@ -143,7 +150,7 @@ class Game:
         for name, part in self._parts.items():
             part.load_state_dict(state["parts"][name])
         self.asked, self.turns, self._last = state["asked"], state["turns"], state["last"]
-        self._counts, self._foreseen = state["counts"], state["foreseen"]
+        self._counts, self._foreseen, self._losses = state["counts"], state["foreseen"], state["losses"]
         self.oracle.seek(state["position"])
         self._draws.set_state(state["draws"])
         torch.set_rng_state(state["global"])

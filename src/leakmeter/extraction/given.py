@@ -13,11 +13,13 @@ from torch import Tensor, nn
 
 from leakmeter.errors import Inconclusive
 from leakmeter.evaluation.score import predict
-from leakmeter.extraction.auto import Auto, Candidate, Chooser, rows_of
+from leakmeter.extraction.auto import Auto
 from leakmeter.extraction.base import AttackJob
+from leakmeter.extraction.chooser import Candidate, Chooser
 from leakmeter.extraction.students import STUDENTS, usual_students
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.students.reading import readings
+from leakmeter.extraction.students.reduced import reduced
 from leakmeter.oracle.answer import Answer, to_labels
 from leakmeter.seeds import derive, stream
 from leakmeter.victims.spec import VictimSpec
@@ -52,7 +54,7 @@ def copy_from(given: Given, spec: VictimSpec, seed: int, **options: Any) -> nn.M
         seed: the same answers and seed give the same copy.
         **options: of the attack `auto`, such as effort and students.
     """
-    attack, n = Auto(**options), len(given.x)
+    attack, n, given = Auto(**options), len(given.x), Given(reduced(given.x), given.answer)
     times = min(_MOST, max(1, math.ceil(_DECIDE / (attack.held_out * n))))
     jobs = [AttackJob(derive(seed, "copy", number), torch.device("cpu")) for number in range(times)]
     choosers = [Chooser(attack, spec, job, given) for job in jobs]
@@ -87,7 +89,7 @@ def _agreed(given: Given, chooser: Chooser, way: Candidate, part: Tensor) -> int
     others = torch.ones(len(given.x), dtype=torch.bool).index_fill_(0, part, False).nonzero()[:, 0]
     name = f"part-{int(part[0])}"
     try:
-        model = chooser.fit(way, given.x[others], rows_of(given.answer, others), name, chooser.attack.effort)
+        model = chooser.fit(way, given.x[others], given.answer.rows(others), name, chooser.attack.effort)
     except Inconclusive:  # it diverged
         return 0
     return int((to_labels(predict(model, given.x[part])) == given.answer.labels[part]).sum())

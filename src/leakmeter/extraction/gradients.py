@@ -21,37 +21,34 @@ from functools import partial
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from pydantic import Field
 from torch import Tensor, nn
 
 from leakmeter.errors import NotApplicable
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.matching import Matching, matching
-from leakmeter.extraction.pool import GAUSSIAN, PoolAttack
+from leakmeter.extraction.pool import GAUSSIAN
+from leakmeter.extraction.reader import Lesson, Reader, answers_alone, spread
 from leakmeter.extraction.sources.tables import amounts
-from leakmeter.extraction.students.scaled import fold, scaled, unequal
-from leakmeter.extraction.surrogate import Surrogate
-from leakmeter.extraction.targets import answered_logits, kl_loss
+from leakmeter.extraction.targets import answered_scores, kl_loss, two_columns
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.explanations.baseline import baseline, players
 from leakmeter.oracle.explanations.occlusion import Occlusion
 from leakmeter.oracle.view import View
-from leakmeter.seeds import derive, stream
-from leakmeter.training.loop import Batch, Recipe, fit
+from leakmeter.seeds import stream
+from leakmeter.training.loop import Batch, Recipe
 from leakmeter.victims.spec import VictimSpec
 
-_LEAST_SPREAD = 1e-3
+_WHOLE, _PART = 0.1, 1.0  # λ
 _MANY = 128  # rows of a batch where one query tells many answers
 
 
-class Gradients(PoolAttack):
+class Gradients(Reader):
     """Queries a pool through a view with an explanation and matches values and explanations."""
 
-    reads_explanations: ClassVar[bool] = True
     single_score: ClassVar[bool] = True
-    lam: float = Field(default=0.1, ge=0)
-    """λ: what the answers weigh beside the explanations."""
+    lam: float | None = Field(default=None, ge=0)
+    """λ: what the answers weigh beside the explanations; None: 0.1, or 1 where these leave much open."""
     recipe: Recipe = Recipe(steps=1000, batch=16, lr=5e-3, schedule="cyclic")
 
     def check(self, spec: VictimSpec, view: View) -> None:
@@ -65,28 +62,13 @@ class Gradients(PoolAttack):
         if not view.explanation.a_map:
             raise NotApplicable(f"expected a view whose explanations are maps, got '{view}'; use 'counterfactual'")
 
-    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob, spec: VictimSpec) -> None:
-        """Fits the student to answers and explanations."""
+    def lesson(self, x: Tensor, answer: Answer, spec: VictimSpec) -> Lesson:
+        """Answers and explanations, matched together."""
         if (told := occluded(x, answer, spec)) is not None:
-            recipe = self.recipe.model_copy(update={"batch": max(self.recipe.batch, _MANY)})
-            Surrogate(recipe=recipe).learn(student, *told, job, spec)
-            return
-        answers = _answers(answer)
-        softness = float(answers.std().clamp_min(_LEAST_SPREAD))
-        job.notes["softness"] = softness
-        by_feature = unequal(spec, student)
-        fit(
-            nn.Sequential(scaled(spec, x).to(job.device), student) if by_feature else student,
-            self._filled(x, answers, torch.arange(len(x))),
-            partial(self._loss, matching(x, answer, spec), softness),
-            self.recipe,
-            seed=derive(job.seed, "fit", len(x)),
-            progress=job.progress,
-            title=f"student at {len(x):,} explained queries",
-            checkpoint=job.checkpoint(f"student-{len(x)}"),
-        )
-        if by_feature:
-            fold(scaled(spec, x), student)
+            return answers_alone(*told, batch=max(self.recipe.batch, _MANY))
+        shown = matching(x, answer, spec)
+        loss = partial(self._loss, shown, spread(answer), self._weight(answer))
+        return Lesson(self._filled(x, answered_scores(answer), torch.arange(len(x))), loss, self.recipe.batch)
 
     def _pool(self, spec: VictimSpec, job: AttackJob) -> Tensor:
         """Of tables rows that look as rows do."""
@@ -99,11 +81,22 @@ class Gradients(PoolAttack):
         times = max(1, self.recipe.batch // len(columns[0]))
         return tuple(column.repeat(times, *[1] * (column.dim() - 1)) for column in columns)
 
-    def _loss(self, shown: Matching, softness: float, model: nn.Module, batch: Batch, draws: torch.Generator) -> Tensor:
+    def _weight(self, answer: Answer) -> float:
+        """λ: lower where explanations fix nearly everything, higher where they leave more open."""
+        if self.lam is not None:
+            return self.lam
+        explanation = answer.view.explanation
+        assert explanation is not None
+        return _WHOLE if explanation.linear and not answer.view.protections else _PART
+
+    @staticmethod
+    def _loss(
+        shown: Matching, softness: float, lam: float, model: nn.Module, batch: Batch, draws: torch.Generator
+    ) -> Tensor:
         x, answers, rows = batch
         logits, error = shown.loss(model, x, rows, draws)
-        membership = kl_loss(_two_columns(logits), answers, softness) / softness**2
-        return error.to(membership) + self.lam * membership
+        membership = kl_loss(two_columns(logits), answers, softness) / softness**2
+        return error.to(membership) + lam * membership
 
 
 def occluded(x: Tensor, answer: Answer, spec: VictimSpec) -> tuple[Tensor, Answer] | None:
@@ -121,15 +114,3 @@ def occluded(x: Tensor, answer: Answer, spec: VictimSpec) -> tuple[Tensor, Answe
     told = torch.cat(answers)
     shown = {str(view.kind): told.clamp(0, 1) if view.kind == "probs" else told}
     return torch.cat(inputs), Answer(View(view.kind), answer.classes, shown)
-
-
-def _answers(answer: Answer) -> Tensor:
-    if answer.classes > 1:
-        return answered_logits(answer).float()
-    score = answer.logits if answer.view.kind == "logits" else answer.labels[:, None] * 2 - 1
-    return _two_columns(score.float())
-
-
-def _two_columns(logits: Tensor) -> Tensor:
-    """A single score is a logit against 0."""
-    return logits if logits.shape[1] > 1 else F.pad(logits, (0, 1))

@@ -3,6 +3,9 @@
 Comparing class by class would cost a backward pass a class. Each step draws one combination `a` of the class scores for
 each row instead, and compares the explanation of `<a, scores>` alone: without bias where explanations are linear in the
 scores. Where they are not (Grad-CAM, reasons, signs, ranks), the combination is one class, drawn at random.
+
+Slopes of probabilities become slopes of their logarithms, protected or not: the probability to divide by is shown, and
+dividing by it changes neither signs nor ranks.
 """
 
 from __future__ import annotations
@@ -16,12 +19,13 @@ from torch import Tensor, nn
 from leakmeter.errors import NotApplicable
 from leakmeter.extraction.targets import answered_logits
 from leakmeter.oracle.answer import Answer
-from leakmeter.oracle.explanations.base import Scores
+from leakmeter.oracle.explanations.base import Scores, as_often
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Question
 
 _FLOOR = 1e-30  # the gradient of a probability below this loses digits in single precision
 _ROUNDING = 10  # steps of rounding a probability must be worth before anything is divided by it
+_INPUTS = 400  # that a student is asked in one step to explain some rows, or one
 _SLOPES = ("gradient", "smoothgrad", "gradxinput")
 
 
@@ -62,7 +66,7 @@ class Explanations:
             self.gradients = self.gradients * times[:, None]
         self.of_logits = answer.view.kind == "logits" or answer.classes == 1
         self.directions = answer.view.kind == "labels" and not self.of_logits
-        self.weights = self._weights(answer)
+        self.weights = answer.shown.float() if self.of_logits or self.directions else _by_probability(answer)
         self.power = self._power()
 
     def loss(self, model: nn.Module, x: Tensor, rows: Tensor, draws: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -118,13 +122,12 @@ class Explanations:
     def _whole(known: Tensor) -> Tensor:
         return known.all(1, keepdim=True) & (known.shape[1] > 1)
 
-    def _weights(self, answer: Answer) -> Tensor:
-        shown = answer.shown.float()
-        if self.of_logits or self.directions:
-            return shown
-        decimals = answer.view.decimals
-        least = _FLOOR if decimals is None else _ROUNDING * 10.0**-decimals
-        return torch.where(answer.probs >= least, shown / answer.probs.clamp_min(least), 0)
+
+def _by_probability(answer: Answer) -> Tensor:
+    """What slopes of probabilities are multiplied by to become those of their logarithms; 0: it cannot be told."""
+    decimals = answer.view.decimals
+    least = _FLOOR if decimals is None else _ROUNDING * 10.0**-decimals
+    return torch.where(answer.probs >= least, answer.shown.float() / answer.probs.clamp_min(least), 0)
 
 
 def _scaled(rows: Tensor, factors: Tensor) -> Tensor:
@@ -143,7 +146,7 @@ class Student:
     spec: VictimSpec
     remote: bool = False
     differentiable: bool = True
-    batch: int = 256
+    batch: int = 1024
 
     def respond(self, x: Tensor, question: Question) -> Tensor:  # noqa: ARG002
         """Its logits."""
@@ -153,13 +156,15 @@ class Student:
 
 @dataclass(frozen=True, eq=False)
 class Combined(Scores):
-    """One score a row: a combination of those that the student has, [n, classes]."""
+    """One score a row: a combination of those that the student has, [n, classes], or of log-probabilities."""
 
     a: Tensor | None = None
+    log: bool = False
 
     def _shown(self, scores: Tensor) -> Tensor:
         assert self.a is not None
-        return (self.a * super()._shown(scores)).sum(1, keepdim=True)
+        shown = scores.log_softmax(1) if self.log else super()._shown(scores)
+        return (as_often(self.a, shown) * shown).sum(1, keepdim=True)
 
 
 class OwnExplanations:
@@ -168,38 +173,59 @@ class OwnExplanations:
     def __init__(self, answer: Answer, spec: VictimSpec) -> None:
         view, explanation = answer.view, answer.view.explanation
         assert explanation is not None
-        self.explanation, self.protections = explanation, view.protections
         self.spec = replace(spec, outputs="logits", dtype=torch.float32)
-        self.shown, self.known = answer.explanation, answer.shown.float()
+        self.explanation, self.protections = explanation.fewer(self.spec), view.protections
+        self.shown = answer.explanation
         self.linear = explanation.linear and all(protection.linear for protection in view.protections)
         self.logits = view.kind == "logits" or (answer.classes > 1 and _of_logits(answer))
-        squares = self.shown.flatten(2).square().sum(2).sum(1).mean()
-        size = squares if self.linear else squares / self.known.sum(1).mean()
-        self.power = float(size.clamp_min(torch.finfo(size.dtype).tiny))
+        slopes = explanation.name in _SLOPES
+        self.log = slopes and view.kind in ("probs", "top")
+        self.weights = _by_probability(answer) if self.log else answer.shown.float()
+        units = _units(spec) if slopes and explanation.name != "gradxinput" else None
+        self.units = torch.ones(1) if units is None else units[:, None]
+        self.power = self._power()
 
     def loss(self, model: nn.Module, x: Tensor, rows: Tensor, draws: torch.Generator) -> tuple[Tensor, Tensor]:
         """The logits, and how far the student's own explanation is from what could have been shown so."""
-        a = self.draw(rows, draws)
+        logits, student = model(x), Student(model, self.spec)
+        some = max(1, _INPUTS // self.explanation.work(student))
+        x, rows = x[:some], rows[:some]
+        a, scale = self.draw(rows, draws)
         seed = int(torch.randint(2**62, (1,), generator=draws, device=draws.device))
         question = Question(torch.Generator().manual_seed(seed))
-        own = Combined(Student(model, self.spec), question, self.logits, None, graph=True, a=a)
+        own = Combined(student, question, self.logits, None, graph=True, a=a * scale, log=self.log)
         try:
             soft = self.explanation.soft(x, own)
         except NotApplicable:  # a student that has no convolution has no map of it
-            return model(x), torch.zeros(())
+            return logits, torch.zeros(())
         wanted = torch.einsum("nc,nc...->n...", a, self.shown[rows.cpu()].to(a))[:, None]
         teller = self.protections[-1] if self.protections else self.explanation
         if len(self.protections) > 1 and any(each.hides for each in self.protections):
             soft = torch.where(wanted != 0, soft, torch.zeros_like(soft))
-        return model(x), teller.mismatch(soft, wanted, self.power)
+        power = self.power * scale.view(-1, *[1] * (wanted.dim() - 1)) ** 2 / self.units.to(scale) ** 2
+        return logits, teller.mismatch(soft, wanted, power)
 
-    def draw(self, rows: Tensor, draws: torch.Generator) -> Tensor:
-        """A random combination of the scores shown for each row, [n, classes]; one of them where it must be."""
-        known = self.known[rows.cpu()].to(rows.device)
+    def draw(self, rows: Tensor, draws: torch.Generator) -> tuple[Tensor, Tensor]:
+        """A random combination of the scores shown for each row, [n, classes]; one of them where it must be.
+
+        And what the student's score is multiplied by, [n, 1]: the victim's probability where logarithms are compared,
+        so that both explanations have the unit of the one shown.
+        """
+        weights = self.weights[rows.cpu()].to(rows.device)
+        known = (weights > 0).float()
         if self.linear:
-            return torch.randn(known.shape, generator=draws, device=rows.device) * known
-        chosen = torch.multinomial(known, 1, generator=draws)
-        return torch.zeros_like(known).scatter_(1, chosen, 1.0)
+            return torch.randn(known.shape, generator=draws, device=rows.device) * known, torch.ones_like(known[:, :1])
+        chosen = torch.multinomial(known + 1e-9, 1, generator=draws)  # of a row of which nothing is known, none
+        scale = torch.where(weights > 0, 1 / weights, 1.0).gather(1, chosen)
+        return torch.zeros_like(known).scatter_(1, chosen, 1.0) * known, scale
+
+    def _power(self) -> float:
+        """The mean square of what is compared, in units of the box and of what the student is compared by."""
+        inner = [1] * (self.shown.dim() - 2)
+        maps = self.shown * self.weights.view(*self.weights.shape, *inner) * self.units
+        squares = maps.flatten(2).square().sum(2).sum(1).mean()
+        size = squares if self.linear else squares / (self.weights > 0).float().sum(1).mean()
+        return float(size.clamp_min(torch.finfo(size.dtype).tiny))
 
 
 def _of_logits(answer: Answer) -> bool:

@@ -6,6 +6,7 @@ that needs none.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from pathlib import Path
 
@@ -81,7 +82,10 @@ class PoolAttack(Attack):
 
 def real_inputs(name: str, data_dir: Path | None, spec: VictimSpec, first_classes: int | None = None) -> Tensor:
     """The train split of a dataset as the victim takes its inputs."""
-    bounds = None if spec.width is None or spec.width.dim() else (float(spec.low or 0), float(spec.high or 0))
+    bounds = (
+        -math.inf if spec.low is None else float(spec.low.min()),
+        math.inf if spec.high is None else float(spec.high.max()),
+    )
     data = load(name, "train", data_dir, bounds=bounds)
     return adapt(data, spec.input_shape, first_classes=first_classes).into(spec.box).x
 

@@ -1,14 +1,15 @@
-"""The attacker of tables: asks where its students disagree about the class, and copies with the best of them.
+"""The attacker of tables: asks where thresholds lie or its students disagree, and copies with the best of them.
 
-A table with few rows is asked whole. Of any other, rows are drawn blindly at first, as rows look (`sources/tables.py`).
-Then, again and again, two boosted students of different answers look at many rows, and most of what is asked are those
-they differ on (`sources/committee.py`); the others are drawn blindly, between the thresholds found so far. A share of
-the blind answers is held out and decides among students; the winner learns everything.
+A table with few rows is asked whole. Of any other, rows are drawn as rows look (`sources/tables.py`): blindly at first,
+then mostly between the thresholds that two boosted students of different answers have found so far. Where only labels
+are shown, most of what is asked are rows on which the two differ (`sources/committee.py`); scores tell as much of rows
+far from a boundary. A share of the blind answers is held out and decides among students; the winner learns everything.
 """
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 
 import torch
@@ -22,7 +23,7 @@ from leakmeter.extraction.base import Attack, AttackJob
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
 from leakmeter.extraction.sources.committee import hardest
 from leakmeter.extraction.sources.tables import amounts, as_rows, beside_thresholds, every_row, table_of
-from leakmeter.extraction.students import STUDENTS, Lesson
+from leakmeter.extraction.students import STUDENTS, Lesson, kernel
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.students.reading import Reading, readings
 from leakmeter.models.trees.ensemble import TreeEnsemble
@@ -32,12 +33,13 @@ from leakmeter.oracle.view import View
 from leakmeter.seeds import derive, stream
 from leakmeter.victims.spec import VictimSpec
 
-_UNIFORM = 0.25  # of the blind rows are uniform
+_UNIFORM = 1 / 3  # of the blind rows are uniform
 _GROWTH = 1.5  # answers are looked at again when there are so many times as many
 _FIRST = 48  # answers that are all asked blindly
 _FEWEST = 10  # answers to learn from
 _SEARCHED = 9  # students are compared anew when answers have multiplied so much
 _MEMBER, _TRIAL, _COPY, _LAST = 0.25, 0.4, 1.5, 4.0  # seconds for a member, a student on trial, a copy, the last copy
+_KERNEL = "kernel"  # the student that takes its time, on trial too
 _CELLS, _MOST_CELLS = "cells", 100_000  # the student of a table asked whole, and how many rows that may be
 
 _Way = tuple[str, Reading]
@@ -47,14 +49,14 @@ _Way = tuple[str, Reading]
 class Tabular(Attack):
     """Adaptive questions to a model of a table, and the student that suits it."""
 
-    students: tuple[str, ...] = ("boosted", "bagged", "dense", "linear")
+    students: tuple[str, ...] = ("boosted", "bagged", "dense", "linear", "kernel")
     """What to try as the copy."""
     pool: str | Tensor | None = None
     """Rows the attacker has: a table's path (its train split), or a tensor; None: none."""
     adaptive: bool = True
     """Whether questions are chosen; False: all are drawn blindly."""
-    blind: float = Field(default=0.25, gt=0, le=1)
-    """The share of the questions that is drawn blindly."""
+    blind: float | None = Field(default=None, gt=0, le=1)
+    """The share of the questions that is drawn blindly; None: all where scores are shown, a quarter of the others."""
     choice: int = Field(default=8, ge=2)
     """Rows to choose from for each question."""
     held_out: float = Field(default=0.2, gt=0, lt=0.5)
@@ -73,8 +75,10 @@ class Tabular(Attack):
         rounds = math.log(max(stops[-1], _FIRST) / _FIRST) / math.log(_GROWTH) if self.adaptive else 0
         searches = 1 + math.log(max(stops[-1], _SEARCHED)) / math.log(_SEARCHED)
         trials = searches * (len(self.students) + 2) * _TRIAL
-        learning = 2 * rounds * _MEMBER + trials + _COPY * (len(stops) - 1) + _LAST
-        return self.effort * learning * (1 + spec.features / 50)
+        learning = (2 * rounds * _MEMBER + trials + _COPY * (len(stops) - 1) + _LAST) * (1 + spec.features / 50)
+        if _KERNEL in self.students and STUDENTS[_KERNEL].suits(spec):
+            learning += sum(kernel.seconds(spec.features, stop) for stop in (*stops, stops[-1]))
+        return self.effort * learning
 
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """At each stop a fresh copy from everything asked up to there."""
@@ -87,6 +91,7 @@ class _Campaign:
     def __init__(self, attack: Tabular, oracle: Oracle, job: AttackJob) -> None:
         self.attack, self.oracle, self.job, self.spec = attack, oracle, job, oracle.spec
         self.draws = stream(job.seed, "tabular")
+        self.share = attack.blind or (0.25 if oracle.view.kind == "labels" else 1.0)
         self.x = torch.empty(0, oracle.spec.features)
         self.answers: list[Answer] = []
         self.blind = torch.empty(0, dtype=torch.bool)
@@ -139,7 +144,7 @@ class _Campaign:
     def _ask_some(self, n: int) -> None:
         """A round: some blind questions, and those that are hardest for the students of what was answered before."""
         self.members = [self._member(number) for number in range(2)]
-        blind = math.ceil(self.attack.blind * n)
+        blind = math.ceil(self.share * n)
         self._ask(self._draw(blind), blind=True)
         if n > blind and not self.exhausted:
             own, many = None, (n - blind) * self.attack.choice
@@ -166,14 +171,14 @@ class _Campaign:
             share = n if self.attack.adaptive else math.ceil(n / 2)
             own, self.pool = self.pool[:share], self.pool[share:]
         left = n - len(own)
-        uniform, beside = round(left * _UNIFORM), left // 2 if self.members else 0
+        uniform = round(left * _UNIFORM)
         parts = [own]
         if uniform:
             parts.append(as_rows(self.spec.sample(uniform, self.draws), self.spec))
-        if beside:
-            parts.append(beside_thresholds(beside, self.spec, self.draws, self.members))
-        if left - uniform - beside:
-            parts.append(amounts(left - uniform - beside, self.spec, self.draws))
+        if left > uniform and self.members:
+            parts.append(beside_thresholds(left - uniform, self.spec, self.draws, self.members))
+        elif left > uniform:
+            parts.append(amounts(left - uniform, self.spec, self.draws))
         return torch.cat(parts)[torch.randperm(n, generator=self.draws)]
 
     def _member(self, number: int) -> TreeEnsemble:
@@ -199,32 +204,42 @@ class _Campaign:
     def _search(self, stop: int) -> None:
         """Compares all students, and the mean of the two best, on answers held out; with too few answers, none."""
         if len(self.x) < _FEWEST:
-            self.best = self._ways[:1]
+            self.best = self._ways[:1] or [(_KERNEL, self._readings[0])]
             self.trials = [Trial(name=_named(self.best), held_out=0.0, chosen=True)]
             return
         rows = self.blind.nonzero()[:, 0]
         rows = rows[torch.randperm(len(rows), generator=stream(self.job.seed, "held out", stop))]
         held = rows[: max(1, round(self.attack.held_out * len(rows)))]
         learned = torch.ones(len(self.x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
-        found = [(way, self._tried(way, learned, stop)) for way in self._ways]
-        scores = [(self._agreement([model], held), [way]) for way, model in found if model is not None]
+        found = self._tried(self._ways, learned, stop)
+        scores = self._scores(found, held)
+        if _KERNEL in self._names:  # it reads what the best of the others reads
+            reading = scores[0][1][0][1] if scores else self._readings[0]
+            found |= self._tried([(_KERNEL, reading)], learned, stop)
+            scores = self._scores(found, held)
         if not scores:
             raise Inconclusive("every student of the table diverged")
-        scores.sort(key=lambda each: -each[0])
         first = scores[0][1][0]
         second = next((ways[0] for _, ways in scores if ways[0][0] != first[0]), None)
         if second is not None:
-            models = [model for way, model in found if way in (first, second) and model is not None]
-            scores.append((self._agreement(models, held), [first, second]))
+            scores.append((self._agreement([found[first], found[second]], held), [first, second]))
         self.best = max(scores, key=lambda each: each[0])[1]
         self.searched = len(self.x)
         self.trials = [Trial(name=_named(ways), held_out=a, chosen=ways == self.best) for a, ways in scores]
 
-    def _tried(self, way: _Way, learned: Tensor, stop: int) -> nn.Module | None:
-        try:
-            return self._fit(way, learned, f"trial-{stop}-{way[0]}-{way[1]}", _TRIAL)
-        except Inconclusive:  # it diverged
-            return None
+    def _tried(self, ways: list[_Way], learned: Tensor, stop: int) -> dict[_Way, nn.Module]:
+        """What each of them made of the answers it learned, but for those that diverged."""
+        found = {}
+        for way in ways:
+            with suppress(Inconclusive):
+                found[way] = self._fit(way, learned, f"trial-{stop}-{way[0]}-{way[1]}", _TRIAL)
+        return found
+
+    def _scores(self, found: dict[_Way, nn.Module], held: Tensor) -> list[tuple[float, list[_Way]]]:
+        """How well each agrees with the answers held out, the best first."""
+        return sorted(
+            ((self._agreement([model], held), [way]) for way, model in found.items()), key=lambda each: -each[0]
+        )
 
     def _agreement(self, models: list[nn.Module], held: Tensor) -> float:
         model = models[0] if len(models) == 1 else Mean(models)
@@ -237,15 +252,24 @@ class _Campaign:
 
     @property
     def _ways(self) -> list[_Way]:
-        names = [name for name in self.attack.students if STUDENTS[name].suits(self.spec)]
+        """All but the kernel."""
+        names = [name for name in self._names if name != _KERNEL]
         return [(name, way) for name in names for way in (self._readings if name == "boosted" else self._readings[:1])]
+
+    @property
+    def _names(self) -> list[str]:
+        return [name for name in self.attack.students if STUDENTS[name].suits(self.spec)]
 
     def _fit(self, way: _Way, rows: Tensor, name: str, seconds: float) -> nn.Module:
         answer, (student, reading) = self.answer, way
         some = replace(answer, columns={key: column[rows] for key, column in answer.columns.items()})
         seed = derive(self.job.seed, "tabular", name)
-        x, seconds = self.x[rows], seconds * self.attack.effort
-        return STUDENTS[student].fit(Lesson(x, some, reading, "none", self.spec, self.job, seed, name, seconds))
+        if student == _KERNEL:
+            seconds = kernel.seconds(self.spec.features, len(rows))
+        lesson = Lesson(
+            self.x[rows], some, reading, "none", self.spec, self.job, seed, name, seconds * self.attack.effort
+        )
+        return STUDENTS[student].fit(lesson)
 
 
 def _named(ways: list[_Way]) -> str:

@@ -43,6 +43,19 @@ def answered_logits(answer: Answer) -> Tensor:
     return recover_logits(_completed(answer), floor=_floor(answer))
 
 
+def answered_scores(answer: Answer) -> Tensor:
+    """The same of any victim: a single score is a logit against 0, of which labels tell the sign."""
+    if answer.classes > 1:
+        return answered_logits(answer).float()
+    score = answer.logits if answer.view.kind == "logits" else answer.labels[:, None] * 2 - 1
+    return two_columns(score.float())
+
+
+def two_columns(logits: Tensor) -> Tensor:
+    """A single score is a logit against 0."""
+    return logits if logits.shape[1] > 1 else F.pad(logits, (0, 1))
+
+
 def answered_probs(answer: Answer) -> Tensor:
     """One distribution per row, the best guess the view allows; one-hot where it shows labels only."""
     require_classes(answer.classes)
@@ -70,6 +83,11 @@ def intervals(answer: Answer) -> tuple[Tensor, Tensor]:
 def l1_loss(logits: Tensor, target: Tensor) -> Tensor:
     """DFME's loss: mean |s - v| over rows and classes, `target` being recovered logits."""
     return (logits - target).abs().mean()
+
+
+def squared_loss(logits: Tensor, target: Tensor) -> Tensor:
+    """Mean (s - v)² of centred logits: what the KL of softened answers becomes as the temperature grows."""
+    return (logits - logits.mean(1, keepdim=True) - target).square().mean()
 
 
 def interval_loss(logits: Tensor, low: Tensor, high: Tensor) -> Tensor:

@@ -27,6 +27,7 @@ MODELS: Registry[Callable[..., nn.Module]] = Registry(
         "stn-mnist": "leakmeter.models.convolutional:stn_mnist",
         "stn-cifar": "leakmeter.models.convolutional:stn_cifar",
         "vgg11": "leakmeter.models.convolutional:vgg11",
+        "resnet9": "leakmeter.models.resnet:resnet9",
         "resnet18": "leakmeter.models.resnet:resnet18",
         "resnet34": "leakmeter.models.resnet:resnet34",
         "small-conv": "leakmeter.models.convolutional:small_conv",

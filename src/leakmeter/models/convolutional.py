@@ -42,19 +42,20 @@ def small_conv(shape: tuple[int, ...], classes: int, width: int = 32) -> nn.Sequ
     """
     channels, _, _ = image_shape(shape, "small-conv", least=4)
     return nn.Sequential(
-        *_block(channels, width),
+        *normalised(channels, width),
         nn.MaxPool2d(2),
-        *_block(width, 2 * width),
+        *normalised(width, 2 * width),
         nn.MaxPool2d(2),
-        *_block(2 * width, 4 * width),
-        *_block(4 * width, 4 * width),
+        *normalised(2 * width, 4 * width),
+        *normalised(4 * width, 4 * width),
         nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
         nn.Linear(4 * width, classes),
     )
 
 
-def _block(channels: int, out: int) -> tuple[nn.Module, ...]:
+def normalised(channels: int, out: int) -> tuple[nn.Module, ...]:
+    """A 3×3 convolution that keeps the size, batch normalisation and ReLU."""
     return nn.Conv2d(channels, out, 3, padding=1, bias=False), nn.BatchNorm2d(out), nn.ReLU()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -28,6 +28,10 @@ class Answer:
             return first
         columns = {name: torch.cat([part.columns[name] for part in parts]) for name in first.columns}
         return cls(first.view, first.classes, columns)
+
+    def rows(self, which: Tensor) -> Answer:
+        """Some of its rows."""
+        return replace(self, columns={name: column[which] for name, column in self.columns.items()})
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))

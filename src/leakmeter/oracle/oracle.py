@@ -200,7 +200,8 @@ class Oracle:
         if not fresh:
             return []
         explained = 0 if view.explanation is None else sum(fresh)
-        work = 0 if view.explanation is None else explained * view.explanation.work(self._responder)
+        computed = view.explanation is not None and not view.read_off(self._responder)
+        work = explained * view.explanation.work(self._responder) if computed and view.explanation is not None else 0
         try:
             asks = self.ledger.reserve(account, fresh, explanations=explained, work=work)
             if work and self._responder.remote:  # what its server would compute unasked is asked of it here
@@ -215,12 +216,18 @@ class Oracle:
             raise BudgetExhausted(sum(map(len, pieces)), error.remaining + waiting) from None
 
     def _compute(self, x: Tensor, question: Question, view: View, responder: Responder) -> dict[str, Tensor]:
-        spec = responder.spec
+        spec, own = responder.spec, view.read_off(responder)
         with torch.inference_mode():
             # The victim gets a copy: one that works in place must not change the attacker's queries.
-            outputs = _checked(responder.respond(x.clone(), question), len(x), spec)
+            if own:
+                answered, maps = responder.respond_explained(x.clone(), question)  # type: ignore[attr-defined]
+            else:
+                answered, maps = responder.respond(x.clone(), question), None
+            outputs = _checked(answered, len(x), spec)
         columns = on_cpu(present(view, outputs, spec.outputs))
-        if view.explanation is not None:
+        if maps is not None:
+            columns |= on_cpu(_read_off(maps, view, columns, question))
+        elif view.explanation is not None:
             classes = shown_classes(view, columns) if spec.classes > 1 else None
             mine = Question(question.noise, partial(self._charge, EVALUATION))
             columns |= on_cpu(_explained(x, view, Scores(responder, mine, view.kind == "logits", classes)))
@@ -240,12 +247,25 @@ class Oracle:
 def _explained(x: Tensor, view: View, scores: Scores) -> dict[str, Tensor]:
     """The columns of the explanation, protected as the view says."""
     assert view.explanation is not None
-    shown = view.explanation.explain(x, scores)
-    for protection in view.protections:
-        shown = protection.protect(shown, scores.noise)
+    shown = _protected(view.explanation.explain(x, scores), view, scores.noise)
     if not torch.isfinite(shown).all():
         raise VictimError(f"the victim {scores.spec.name} explained an answer with NaN or infinity")
     return {view.explanation.column: shown, **view.explanation.beside(shown, scores)}
+
+
+def _read_off(maps: Tensor, view: View, columns: dict[str, Tensor], question: Question) -> dict[str, Tensor]:
+    """The columns of an explanation that came with the answer, of the classes that are shown."""
+    assert view.explanation is not None
+    classes = shown_classes(view, columns) if maps.shape[1] > 1 else None
+    if classes is not None:
+        maps = maps[torch.arange(len(maps))[:, None], classes.to(maps.device)]
+    return {view.explanation.column: _protected(maps, view, question.noise)}
+
+
+def _protected(shown: Tensor, view: View, noise: torch.Generator) -> Tensor:
+    for protection in view.protections:
+        shown = protection.protect(shown, noise)
+    return shown
 
 
 def _checked(outputs: Tensor, rows: int, spec: VictimSpec) -> Tensor:

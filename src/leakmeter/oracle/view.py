@@ -10,6 +10,7 @@ from leakmeter.errors import NotApplicable, UsageError
 from leakmeter.oracle.explanations import parse
 from leakmeter.oracle.explanations.base import Explanation, Protection
 from leakmeter.registry import did_you_mean
+from leakmeter.victims.explained import OwnExplanation
 from leakmeter.victims.victim import Responder
 
 Kind = Literal["labels", "top", "probs", "logits"]
@@ -73,9 +74,30 @@ class View:
         if self.k is not None and self.k > spec.classes:
             raise UsageError(f"expected K of top:K to be at most {spec.classes} classes, got {self.k}")
         if self.explanation is not None:
-            self.explanation.check(victim)
+            if self.read_off(victim):
+                self._check_own(victim)
+            else:
+                self.explanation.check(victim)
             for protection in self.protections:
                 protection.check(self.explanation, spec)
+
+    def read_off(self, victim: Responder) -> bool:
+        """Whether the explanation is the one that the victim's own answers hold."""
+        own: OwnExplanation | None = getattr(victim, "own_explanation", None)
+        if own is None or self.explanation is None:
+            return False
+        kind, protections = parse(own.kind)
+        if protections or not kind.a_map:
+            raise UsageError(f"expected the kind of an explanation that is a map, such as gradient, got '{own.kind}'")
+        return kind == self.explanation
+
+    def _check_own(self, victim: Responder) -> None:
+        own: OwnExplanation = victim.own_explanation  # type: ignore[attr-defined]
+        if own.of == "label" and not (self.kind == "labels" or self.k == 1 or victim.spec.classes == 1):
+            raise NotApplicable(
+                f"the victim {victim.spec.name} explains the class it names alone; ask through "
+                f"'labels+{self.explained}' or 'top:1+{self.explained}', got '{self}'"
+            )
 
 
 def contains(view: str, other: str) -> bool:

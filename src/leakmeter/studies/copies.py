@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
@@ -19,8 +22,11 @@ from leakmeter.extraction.findings import Findings
 from leakmeter.files import write_atomic
 from leakmeter.models.saved import load_network, save_network
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.report.sheet import write_sheet
+from leakmeter.runs.run import Run
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.provenance import fingerprint
+from leakmeter.studies.strangers import resnet20
 from leakmeter.studies.victims import LENET, trained
 from leakmeter.training.loop import Recipe
 from leakmeter.victims.load import load_victim
@@ -35,10 +41,14 @@ class StolenCopy:
 
     facts: dict[str, Any]
     network: nn.Module
+    sheet: Path
+    """A picture of its last queries, where they are pictures."""
 
 
 def network_of(settings: StudyOptions, dataset: str, model: str, seed: int) -> nn.Module:
-    """The network trained on the dataset's train split."""
+    """The network trained on the dataset's train split; `resnet20` others trained on CIFAR-10, for every seed."""
+    if model == "resnet20":
+        return resnet20()
     recipe = Recipe(steps=200, batch=128, lr=3e-3) if settings.quick else _RECIPES.get(model.partition(":")[0], LENET)
     return trained(dataset, model, seed=seed, recipe=recipe, data_dir=settings.data_dir, progress=settings.progress)
 
@@ -63,31 +73,38 @@ def steal(
 ) -> StolenCopy:
     """One extraction, scored at every stop on the dataset's test split; kept in the user's cache.
 
-    A copy is known by what was asked for and by the code that made it.
+    A copy is known by what was asked for and by the code that made it. One that was killed goes on where it stopped.
     """
     plain = {key: value for key, value in options.items() if key != "data_dir"}
     about = {"attack": attack, "dataset": dataset, "victim": victim, "view": view, "seed": seed, "options": plain}
     told = json.dumps([fingerprint(), about, list(stops), settings.quick], default=str)
     key = hashlib.sha256(told.encode()).hexdigest()[:16]
-    facts, weights = (cache() / "copies" / f"{dataset}-{attack}-{key}{end}" for end in (".json", ".safetensors"))
+    place = cache() / "copies" / f"{dataset}-{attack}-{key}"
+    facts, weights, sheet = (place.with_name(place.name + end) for end in (".json", ".safetensors", ".png"))
     if facts.exists():
-        return StolenCopy(json.loads(facts.read_text()), load_network(weights))
-    oracle = Oracle(victim_of(settings, dataset, victim, seed), view=view, budget=max(stops))
-    done = extract(
-        attack,
-        oracle,
-        seed=seed,
-        test=load(dataset, "test", settings.data_dir),
-        stops=stops,
-        device=settings.device,
-        progress=settings.progress,
-        **options,
-    )
+        return StolenCopy(json.loads(facts.read_text()), load_network(weights), sheet)
+    run = Run.enter(place, {"name": place.name})
+    with run.held(), closing(run.ledger(max(stops))) as ledger, closing(run.answers()) as log:
+        oracle = Oracle(victim_of(settings, dataset, victim, seed), view=view, ledger=ledger, log=log)
+        done = extract(
+            attack,
+            oracle,
+            seed=seed,
+            test=load(dataset, "test", settings.data_dir),
+            stops=stops,
+            device=settings.device,
+            progress=settings.progress,
+            checkpoints=run.checkpoint,
+            **options,
+        )
     curve = [{"queries": point.queries, **described(point.score)} for point in done.curve]
     made = {**about, "seconds": round(done.seconds, 1), "notes": done.notes, "curve": curve}
     save_network(done.substitute, weights, done.student, oracle.spec.input_shape, oracle.spec.classes)
+    if done.queries is not None and done.queries.dim() == 4:
+        write_sheet(done.queries, oracle.spec, sheet)
     write_atomic(facts, json.dumps(made, default=str).encode())
-    return StolenCopy(made, done.substitute)
+    shutil.rmtree(place)
+    return StolenCopy(made, done.substitute, sheet)
 
 
 def at(cell: dict[str, Any], queries: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from leakmeter.errors import UsageError
 
 def held(name: str, results: Path = Path("results")) -> str:
     """In a few words, from the study's JSON."""
-    path = results / name / f"{name}.json"
+    path = _place(name, results)
     if not path.exists():
         return "not in results"
     try:
@@ -21,6 +21,20 @@ def held(name: str, results: Path = Path("results")) -> str:
         return f"{_seeds(found)}, {_took(found, cells)}"
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise UsageError(f"{path} is not the record of a study; move it away to start anew") from error
+
+
+def content(name: str, results: Path = Path("results")) -> dict[str, Any]:
+    """The study's JSON."""
+    path = _place(name, results)
+    if not path.exists():
+        raise UsageError(f"there is no {path}; run: leakmeter study {name}")
+    held(name, results)  # says what is wrong with a file that is no record
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def _place(name: str, results: Path) -> Path:
+    return results / name / f"{name}.json"
 
 
 def _seeds(found: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import Any
 
 from leakmeter.data.catalogue import load
@@ -12,12 +13,13 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive
 from leakmeter.studies.copies import StolenCopy, victim_of
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row, by_group, share
 
 ATTACKS: dict[str, dict[str, Any]] = {"fgsm": {}, "bim": {"steps": 20}, "pgd": {"steps": 20}}
 GOALS: dict[str, Target] = {"untargeted": None, "targeted": "second", "second class": 1}
 """`second class` is what the paper calls targeted, one class for all inputs ("we use the second class as target for all
 three datasets"); inputs of that class are left out. `targeted` is ours: each input's own second choice."""
-EPS = {"mnist": 0.2, "fashion-mnist": 0.1}
+EPS = {"mnist": 0.2, "fashion-mnist": 0.1, "cifar10": round(8 / 255, 4)}
 """Largest change of a pixel in [0, 1]. The paper does not state its own: its rates stand beside ours only."""
 IMAGES = 1000
 
@@ -56,6 +58,24 @@ def attack_with(settings: StudyOptions, copy: StolenCopy) -> dict[str, Any]:
     last = facts["curve"][-1]
     quality = {key: last[key] for key in ("queries", "accuracy", "fidelity")}
     return {**known, **quality, "eps": eps, "images": n, "transfers": transfers}
+
+
+def transfer_rows(cells: dict[str, Any], paper: dict[str, float]) -> list[Row]:
+    """One row for each copy, goal and attack, with controls; the paper's ε is not known, so rates do not compare."""
+    rows = []
+    for name, group in by_group(cells).items():
+        for what in group[0]["transfers"]:
+            rates = [cell["transfers"][what] for cell in group]
+            beside = [
+                fmean(rate[f"{arm}_rate"]["value"] for rate in rates) for arm in ("noise", "untrained", "white_box")
+            ]
+            budget = f"{group[0]['queries']:,} queries, ε {group[0]['eps']:g}; noise/untrained/white box " + "/".join(
+                f"{100 * rate:.1f}" for rate in beside
+            )
+            values = [rate["copy_rate"]["value"] for rate in rates]
+            key, n = f"{name}/{what}", rates[0]["copy_rate"]["n"]
+            rows.append(share(key, values, n, budget, paper=paper.get(key), comparable=False))
+    return rows
 
 
 def table(cells: dict[str, Any], paper: dict[str, float]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 import safetensors.torch
 from torch import nn
 
+from leakmeter.checkpoint import DiskCheckpoint
 from leakmeter.data.catalogue import load
 from leakmeter.data.places import cache
 from leakmeter.files import write_atomic
@@ -51,7 +52,10 @@ def trained(
     if path.exists():
         network.load_state_dict(safetensors.torch.load(path.read_bytes()))
         return network.eval()
-    train(technique, network, (x, y), recipe=recipe, seed=derive(seed, "victim"), progress=progress, **options)
+    half = path.with_suffix(".part")  # where a training that was killed goes on
+    options |= {"checkpoint": DiskCheckpoint(half), "progress": progress}
+    train(technique, network, (x, y), recipe=recipe, seed=derive(seed, "victim"), **options)
     weights = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
     write_atomic(path, to_safetensors(weights))
+    half.unlink(missing_ok=True)
     return network

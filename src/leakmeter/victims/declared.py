@@ -14,7 +14,7 @@ def shape_of(source: object) -> tuple[int, ...] | None:
         return (source[0].in_features,)
     if isinstance(source, nn.Linear):
         return (source.in_features,)
-    features = getattr(source, "n_features_in_", None)
+    features = getattr(source, "n_features_in_", None) or None  # a CatBoost model from a file says 0
     return None if features is None else (int(features),)
 
 

@@ -36,9 +36,9 @@ class EstimatorKind(VictimKind):
                 "none to copy, so cut its answers into classes in a function"
             )
         function, outputs = _function(source)
-        columns, trees = request.facts.columns, _trees(source)
-        if columns is not None and hasattr(source, "feature_names_in_"):
-            function, trees = framed(function, columns, list(source.feature_names_in_)), None
+        columns, trees, fitted_on = request.facts.columns, _trees(source), fitted_names(source)
+        if columns is not None and fitted_on is not None:
+            function, trees = framed(function, columns, fitted_on), None
         names = tuple(source.classes_) if all(isinstance(name, str) for name in source.classes_) else None
         facts = request.facts.or_else(
             Facts(outputs=outputs, classes=len(source.classes_), dtype=torch.float64, class_names=names)
@@ -47,6 +47,12 @@ class EstimatorKind(VictimKind):
         if isinstance(victim, FunctionVictim):
             victim.trees = trees
         return victim
+
+
+def fitted_names(estimator: Any) -> list[str] | None:
+    """The columns of the data frame it was fitted on; None: it was fitted on numbers without names."""
+    names = list(getattr(estimator, "feature_names_in_", getattr(estimator, "feature_names_", ())))
+    return names if names and names != [str(place) for place in range(len(names))] else None
 
 
 def _trees(estimator: Any) -> TreeEnsemble | None:
@@ -77,7 +83,7 @@ def framed(
         odd = next(name for name in (*columns.names, *names) if (name in names) != (name in columns.names))
         raise UsageError(
             f"expected the columns the model was fitted on, {', '.join(names[:12])}, got a difference at '{odd}'; "
-            "mend [columns], or name the target"
+            "mend [columns], or name the target (target = in [data], --target-column)"
         )
 
     def call(x: np.ndarray) -> np.ndarray:

@@ -58,6 +58,8 @@ class Facts:
     preparation: PreparationSettings | None = None
     assumed: tuple[float, float] | None = None
     """The range to take where nobody says one."""
+    seen: tuple[str, str] | None = None
+    """What test data lie in, to show to whoever must say the range."""
     note: str = ""
     """What the report must say of what was assumed."""
 
@@ -123,9 +125,10 @@ class Facts:
         """Asks for the range of inputs where nobody has said it."""
         missing = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
         if missing and self.columns is None and self.assumed is None:
+            shown = "" if self.seen is None else f"; the test data lie in --low={self.seen[0]} --high={self.seen[1]}"
             raise UsageError(
                 f"the range of the inputs cannot be read off this victim; pass {' and '.join(missing)}, "
-                f"for example low=0.0, high=1.0 (None: unbounded), on the command line --low 0 --high 1"
+                f"for example low=0.0, high=1.0 (None: unbounded), on the command line --low 0 --high 1{shown}"
             )
 
     def _preparation(self) -> Preparation:
@@ -204,7 +207,7 @@ class Facts:
         except (Exception, SystemExit, GeneratorExit) as error:
             raise UsageError(
                 f"the victim raised {type(error).__name__} on a probe of shape {tuple(points.shape)}: "
-                f"{first_line(error)}; {_advice(error, draft.input_shape)}"
+                f"{first_line(error)}; {_advice(error, draft)}"
             ) from error
         if not isinstance(answer, Tensor) or answer.dim() not in (1, 2) or len(answer) != len(points):
             got = f"shape {tuple(answer.shape)}" if isinstance(answer, Tensor) else type(answer).__name__
@@ -250,11 +253,17 @@ class Facts:
 _BOUNDS = ("low", "high")
 
 
-def _advice(error: BaseException, shape: tuple[int, ...]) -> str:
+def _advice(error: BaseException, spec: VictimSpec) -> str:
     """What to look at when a victim does not take the probe."""
+    if spec.columns is not None:
+        return (
+            f"it was given rows of the {len(spec.columns)} columns {', '.join(spec.columns.names[:12])}"
+            f"{', …' if len(spec.columns) > 12 else ''}; if one of them holds the classes, name it: [data] target, on "
+            f"the command line --target-column {spec.columns.names[-1]}"
+        )
     if isinstance(error, KeyError | IndexError | AttributeError) or "column" in str(error).lower():
         return "it is given a plain array: where it wants a data frame, name its columns ([columns], columns=)"
-    if len(shape) == 3:
+    if len(spec.input_shape) == 3:
         return "check input_shape, which is channels, height, width, and pass layout='nhwc' if it takes channels last"
     return "check input_shape"
 

@@ -127,4 +127,6 @@ def _unknown(source: object, kinds: list[VictimKind]) -> UsageError:
             f"{source} may be a pickle, and opening one runs whatever code is in it; give {known} instead{_FACTORY}"
         )
     got = f"'{source}'" if text else type(source).__name__
+    if str(source).lower().endswith(".py"):
+        got += f"; name the function in it that makes the model, such as {source}:model"
     return UsageError(f"expected {known} as the victim, got {got}")

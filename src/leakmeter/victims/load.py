@@ -40,6 +40,7 @@ def load_victim(
     remote: RemoteSettings | Mapping[str, Any] | None = None,
     share: Share | None = None,
     assumed: tuple[float, float] | None = None,
+    seen: tuple[str, str] | None = None,
     columns: Columns | Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Victim:
     """Loads the model to audit.
@@ -70,6 +71,7 @@ def load_victim(
         remote: how to ask a victim over HTTP, and who allowed it; see `RemoteSettings`.
         columns: what the columns of a table hold, as in the `[columns]` section of a plan; they say shape and range.
         assumed: the range to take where neither the caller nor the model says one; `Victim.notes` tells so.
+        seen: the lowest and the highest values of the caller's data, for the message that asks for a range.
         share: what a victim over HTTP must keep to where several workers ask it; None: its own settings.
     """
     if name is None and isinstance(source, str | Path):
@@ -86,6 +88,7 @@ def load_victim(
         columns=columns if columns is None or isinstance(columns, Columns) else Columns.parse(columns),
         class_names=names,
         assumed=assumed,
+        seen=seen,
         preparation=make_preparation(
             {"scale": scale, "mean": mean, "std": std, "layout": layout, "resize": resize, "dtype": dtype}
         ),

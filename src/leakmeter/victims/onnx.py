@@ -10,9 +10,10 @@ import torch
 
 from leakmeter.errors import UsageError, first_line, missing_extra
 from leakmeter.victims.kind import FileKind, Request
+from leakmeter.victims.numbers import type_range
 from leakmeter.victims.onnx_batch import free_batch
 from leakmeter.victims.onnx_check import check_onnx
-from leakmeter.victims.onnx_graph import Graph, read_graph, type_range
+from leakmeter.victims.onnx_graph import Graph, read_graph
 
 
 class OnnxFunction:

@@ -10,8 +10,9 @@ import numpy as np
 
 from leakmeter.errors import UsageError, all_at_once
 from leakmeter.registry import did_you_mean
-from leakmeter.victims.facts import UNSAID, Bound, Facts
+from leakmeter.victims.facts import UNSAID, Facts
 from leakmeter.victims.kind import Ends
+from leakmeter.victims.numbers import as_type, type_range
 
 NUMBERS = {
     "tensor(float)": np.float32,
@@ -50,10 +51,7 @@ class Graph:
             name: np.broadcast_to(value, self._sides(shape, len(x), free))
             for name, (value, shape) in self.fixed.items()
         }
-        return {self.input: self._as_numbers(x), **others}
-
-    def _as_numbers(self, x: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(np.rint(x) if self.dtype.kind in "iub" else x).astype(self.dtype, copy=False)
+        return {self.input: as_type(x, self.dtype), **others}
 
     def _sides(self, shape: tuple[int | str | None, ...], rows: int, free: bool) -> tuple[int, ...]:
         def length(place: int, side: int | str | None) -> int:
@@ -106,15 +104,6 @@ def _range(session: Any, ends: Ends) -> dict[str, Any]:
     kinds = {NUMBERS.get(each.type) for each in session.get_inputs() if each.name not in ends.inputs}
     low, high = type_range(np.dtype(kinds.pop() or np.float32)) if len(kinds) == 1 else (UNSAID, UNSAID)
     return {"low": low, "high": high}
-
-
-def type_range(dtype: np.dtype[Any]) -> tuple[Bound, Bound]:
-    """The lowest and the highest number, where the type has few."""
-    if dtype.kind == "b":
-        return 0.0, 1.0
-    if dtype.kind in "iu" and dtype.itemsize == 1:
-        return float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
-    return UNSAID, UNSAID
 
 
 def _which_sizes(described: Any, sizes: Mapping[str, int]) -> str:

@@ -17,7 +17,7 @@ from torch.nn.functional import interpolate
 from leakmeter.errors import UsageError
 from leakmeter.victims.preparation_settings import PreparationSettings
 from leakmeter.victims.spec import VictimSpec
-from leakmeter.victims.victim import Question, Victim
+from leakmeter.victims.victim import Question, Victim, affordable
 
 Shape = tuple[int, ...]
 _CHANNELS = (1, 3)
@@ -129,7 +129,8 @@ class PreparedVictim(Victim):
     def __init__(self, spec: VictimSpec, model: Victim, preparation: Preparation) -> None:
         super().__init__(spec)
         self._model, self._preparation = model, preparation
-        self.remote, self.batch, self.authorized_by = model.remote, model.batch, model.authorized_by
+        self.remote, self.authorized_by = model.remote, model.authorized_by
+        self.batch = model.batch if model.remote else affordable(model.batch, spec)
         self.notes = model.notes
         self.differentiable = model.differentiable and not str(preparation.settings.dtype).startswith(("int", "uint"))
 

@@ -53,12 +53,12 @@ class TreesKind(FileKind):
     form = "an XGBoost .json or .ubj, LightGBM .txt or CatBoost .cbm file"
     suffixes = (".json", ".ubj", ".txt", ".cbm")
 
-    def read(self, path: Path, request: Request) -> TreeFunction:  # noqa: ARG002
-        """The ensemble as a function."""
+    def read(self, path: Path, request: Request) -> Any:  # noqa: ARG002
+        """The ensemble as a function; of a CatBoost model with categories, the classifier itself."""
         return read_trees(path)
 
 
-def read_trees(path: Path) -> TreeFunction:
+def read_trees(path: Path) -> Any:
     """The model in the file, known by the ending of its name."""
     suffix, source = path.suffix.lower(), str(path)
     try:
@@ -76,12 +76,6 @@ def read_trees(path: Path) -> TreeFunction:
         ) from error
 
 
-def column_names(source: str) -> list[str] | None:
-    """The columns a model in such a file was trained on; None: it does not say, or it is another kind of victim."""
-    path = Path(source)
-    return read_trees(path).names if path.suffix.lower() in TreesKind.suffixes and path.is_file() else None
-
-
 def _xgboost(document: dict[str, Any], source: str) -> TreeFunction:
     ensemble = from_xgboost.from_xgboost(document, source)
     return TreeFunction(ensemble, from_xgboost.features(document), from_xgboost.feature_names(document))
@@ -94,7 +88,7 @@ def _lightgbm(text: str, source: str) -> TreeFunction:
     return TreeFunction(ensemble, int(head["max_feature_idx"]) + 1, None if plain else names)
 
 
-def _catboost(path: Path) -> TreeFunction:
+def _catboost(path: Path) -> Any:
     if importlib.util.find_spec("catboost") is None:
         raise missing_extra("catboost", "trees")
     with tempfile.TemporaryDirectory() as folder:
@@ -105,6 +99,17 @@ def _catboost(path: Path) -> TreeFunction:
             f"expected a CatBoost classifier (Logloss, CrossEntropy or MultiClass) in {path}, got the loss "
             f"'{about['loss']}'; leakmeter measures copies of classifiers"
         )
+    if document.get("features_info", {}).get("categorical_features"):  # whose statistics are not in the trees
+        return _catboost_itself(path)
     names = about["names"]
     plain = all(name == str(place) for place, name in enumerate(names))
     return TreeFunction(from_catboost(document, str(path)), len(names), None if plain else names)
+
+
+def _catboost_itself(path: Path) -> Any:
+    """The classifier, which takes a data frame with words as words."""
+    import catboost
+
+    model = catboost.CatBoostClassifier()
+    model.load_model(str(path))
+    return model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +12,13 @@ from torch import Tensor, nn
 from leakmeter.errors import LeakmeterError, UsageError, VictimError, first_line
 from leakmeter.models.trees.ensemble import TreeEnsemble
 from leakmeter.patience import PATIENCE, patient
+from leakmeter.victims.explained import OwnExplanation
 from leakmeter.victims.spec import VictimSpec, both_classes
 
+T = TypeVar("T")
 Charge = Callable[[int], None]
 """Counts that many rows once more, or raises BudgetExhausted: then they must not be sent."""
+_NUMBERS = 2**22  # in the inputs of one batch
 
 
 def nobody(rows: int) -> None:
@@ -30,6 +33,11 @@ class Question:
     """Where everything random in the answer comes from."""
     charge: Charge = nobody
     """Who pays when rows are sent again: a remote victim may have answered the first time."""
+
+
+def affordable(rows: int, spec: VictimSpec) -> int:
+    """That many rows at once, or as many as a model of large inputs has memory for: its layers hold far more."""
+    return min(rows, max(1, _NUMBERS // spec.features))
 
 
 class Responder(Protocol):
@@ -63,16 +71,28 @@ class Victim:
     patience: float = PATIENCE
     """Seconds that it may take for one answer, where it computes in this process."""
 
+    own_explanation: OwnExplanation | None = None
+    """The explanation that its own answers hold, if they hold one."""
+
     def __init__(self, spec: VictimSpec) -> None:
         self.spec = spec
+        self.batch = affordable(self.batch, spec)
 
     def respond(self, x: Tensor, question: Question) -> Tensor:
         """The model's own outputs; a failure is told as the victim's."""
+        return both_classes(self._guarded(lambda: self.compute(x, question)), self.spec)
+
+    def respond_explained(self, x: Tensor, question: Question) -> tuple[Tensor, Tensor]:
+        """The same and its own explanation, [n, classes or 1, *input_shape], from one answer."""
+        outputs, maps = self._guarded(lambda: self.compute_explained(x, question))
+        return both_classes(outputs, self.spec), maps
+
+    def _guarded(self, compute: Callable[[], T]) -> T:
         try:
             if self.remote:  # it has limits of its own
-                return both_classes(self.compute(x, question), self.spec)
+                return compute()
             with patient(self.patience, f"the victim {self.spec.name}"):
-                return both_classes(self.compute(x, question), self.spec)
+                return compute()
         except (LeakmeterError, KeyboardInterrupt):
             raise
         except BaseException as error:  # a model that ends the process must not end the audit, let alone with 0
@@ -82,6 +102,10 @@ class Victim:
 
     def compute(self, x: Tensor, question: Question) -> Tensor:
         """Outputs for inputs already checked against the spec; one probability a row stands for two classes."""
+        raise NotImplementedError
+
+    def compute_explained(self, x: Tensor, question: Question) -> tuple[Tensor, Tensor]:
+        """Outputs and own explanation, of a victim that has one."""
         raise NotImplementedError
 
     @property

@@ -137,12 +137,13 @@ def test_float32_victims(outputs: int, box: bool, network, oracle) -> None:
     door = oracle(net, "logits+gradient", 200, box=box)
     copy = lm.extract("exact", door, patience=500 if box else 20)
     assert door.ledger.spent() <= 40 * 64
-    assert copy.findings.complete
+    # a rare corner of the box may hold a unit no probe reached: then the certificate says so
+    assert copy.findings.complete or (box and "corners" in str(copy.findings.missing))
     x = torch.rand(2000, 200) if box else torch.randn(2000, 200)
     with torch.no_grad():
         truth, found = net(x).double(), copy.substitute(x.double())
     off = (truth - found).abs().amax(1) / truth.abs().max()
-    assert (off < 1e-4).double().mean() >= 0.998  # a rare corner of the box may hold a unit no probe reached
+    assert (off < 1e-4).double().mean() >= 0.998
 
 
 def test_a_trained_float32_classifier_seen_through_probabilities() -> None:

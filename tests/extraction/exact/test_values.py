@@ -85,3 +85,12 @@ def test_a_fit_to_all_values_brings_a_rough_copy_to_the_precision_of_single_valu
     assert before > 1e-4
     assert after < 3e-6
     assert holds(asker, rough, torch.Generator().manual_seed(0))
+
+
+def test_a_budget_that_ends_before_any_cell_is_known_is_no_crash() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 10))
+    victim = lm.load_victim(net, input_shape=(1, 8, 8), low=0.0, high=1.0)
+    copy = lm.extract("exact-values", lm.Oracle(victim, view="probs", budget=800), seed=0)
+    assert copy.findings.certificate is None or not copy.findings.certificate.exact
+    assert copy.substitute(torch.rand(3, 1, 8, 8)).shape == (3, 10)

@@ -12,13 +12,14 @@ from torch import Tensor, nn
 from leakmeter.errors import BudgetExhausted, NotApplicable, UsageError
 from leakmeter.extraction.base import Attack, AttackJob
 from leakmeter.extraction.exact.asking import SLOPES, Asker, Pieces
-from leakmeter.extraction.exact.copy import hand_over, hand_over_deep, signed_copy
+from leakmeter.extraction.exact.copy import hand_over, hand_over_deep, layers_of, signed_copy
 from leakmeter.extraction.exact.deep import DeepSearch
 from leakmeter.extraction.exact.line import Line
 from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.paper import PaperFailure, SearchRange, recover_s, recover_z
 from leakmeter.extraction.exact.paper_values import check_step, estimate_gradient, step_size
 from leakmeter.extraction.exact.polish import holds, polish
+from leakmeter.extraction.exact.proof import hard_points
 from leakmeter.extraction.exact.rays import RayLine
 from leakmeter.extraction.exact.reconstruct import Findings as Search
 from leakmeter.extraction.exact.reconstruct import reconstruct
@@ -42,8 +43,8 @@ _PATIENCE = {"open": 20, "saturating": 200, "box": 500}
 _VAGUE = 0.1
 """The share of the far points that may say nothing because rounding would have hidden what is missing."""
 
-_DEEP_PATIENCE = 200
-"""Units of deeper layers may switch at few points of the space only."""
+_DEEP_PATIENCE = {"gradients": 200, "values": 1000}
+"""Units of deeper layers may switch at few points of the space only; a value costs little beside a cell's gradient."""
 _DEEP_LINES = 24
 
 
@@ -96,6 +97,10 @@ class _Reconstruction(Attack):
                 f"{spec.classes} outputs and {'a box' if spec.width is not None else 'no box'}; use method='secant'"
             )
 
+    def hard_points(self, copy: nn.Module, spec: VictimSpec, n: int, seed: int) -> list[Tensor]:
+        """Where a copy that lacks a unit is likely off: near, far, and where the units it has meet."""
+        return hard_points(layers_of(copy), spec, n, stream(seed, "exact", "hard"))
+
     def _secant(
         self, oracle: Oracle, job: AttackJob, line: type[Line], surveyor: Surveyor
     ) -> tuple[nn.Module, Findings]:
@@ -126,7 +131,8 @@ class _Reconstruction(Attack):
         self, oracle: Oracle, job: AttackJob, asker: _Counting, found: Search, surveyor: Surveyor
     ) -> tuple[nn.Module, Findings]:
         """Goes on with the layers above, from the lines that showed them."""
-        patience = _DEEP_PATIENCE if self.patience is None else self.patience
+        patience = _DEEP_PATIENCE["gradients" if asker.explained else "values"]
+        patience = patience if self.patience is None else self.patience
         search = DeepSearch(asker, surveyor, stream(job.seed, "exact", "deep"))
         search.take([way.survey() for way in found.ways if isinstance(way, GradientLine)])
         known = search.run(patience, min(self.max_lines, _DEEP_LINES))

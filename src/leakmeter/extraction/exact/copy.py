@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
 from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.output import Known
+from leakmeter.extraction.exact.stack import Layer, Stack
 
 
 class Copy(nn.Module):
@@ -52,6 +55,18 @@ class DeepCopy(nn.Module):
             y = torch.where(self.get_buffer(f"passing{i}"), z, torch.relu(z))
         outputs: Tensor = self.output(y)
         return outputs.to(x.dtype)
+
+
+def layers_of(copy: nn.Module) -> Stack:
+    """The hidden layers of a copy that was handed over."""
+    if isinstance(copy, DeepCopy):
+        hidden = [layer for layer in copy.layers if isinstance(layer, nn.Linear)]
+        passing = [copy.get_buffer(f"passing{i}").cpu() for i in range(len(hidden))]
+    else:
+        hidden = [copy.hidden] if isinstance(copy, Copy) and copy.hidden is not None else []
+        passing = [torch.zeros(layer.out_features, dtype=torch.bool) for layer in hidden]
+    layers = [Layer.of(layer.weight.detach().cpu(), layer.bias.detach().cpu()) for layer in hidden]
+    return Stack([replace(layer, linear=linear) for layer, linear in zip(layers, passing, strict=True)])
 
 
 def hand_over_deep(known: Known, contrasts: Tensor) -> Copy | DeepCopy:

@@ -16,7 +16,7 @@ from leakmeter.extraction.exact.line import SaturatedError
 from leakmeter.extraction.exact.output import Known, regress
 from leakmeter.extraction.exact.peel import Peeler
 from leakmeter.extraction.exact.probes import reach, start_points
-from leakmeter.extraction.exact.proof import proof_points, surprises
+from leakmeter.extraction.exact.proof import proof_points, surprises, within_sight
 from leakmeter.extraction.exact.survey import Survey, Surveyor
 from leakmeter.extraction.exact.weights import Precision
 
@@ -78,11 +78,14 @@ class DeepSearch:
     def run(self, patience: int, max_lines: int) -> Known | None:
         """The copy, as far as it came; None if no layer was found."""
         known: Known | None = None
+        best: Known | None = None
         try:
             while self._lines() < min(_FIRST, max_lines) and self.asker.room(8) == 8:
                 self.line()
             while self.surveys:
                 known, x, off = self.read()
+                if known is not None and (best is None or not self.closer(best, known)):
+                    best = known
                 if not self._improve(known, x, off, patience, max_lines):
                     break
         except CrowdedError:
@@ -90,6 +93,8 @@ class DeepSearch:
         except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
             self.progress.done = False  # a decomposition that does not converge: what was found before stands
         self.progress.lines = self._lines()
+        known = known if self.progress.done else best
+        self.progress.unexplained = 0 if known is None else len(known.open)
         return known
 
     def _improve(self, known: Known | None, x: Tensor, off: Tensor, patience: int, max_lines: int) -> bool:
@@ -168,8 +173,9 @@ class DeepSearch:
     def read(self) -> tuple[Known | None, Tensor, Tensor]:
         """The copy that all lines together show; every point asked, and how far off the copy is there (1: too far)."""
         reading = self.peeler.read()
-        self.progress.unexplained = int(reading.open.sum())
         x, cells = self._cells()
+        if not len(x):  # the budget ended before any cell was known
+            return None, x, x.new_empty(0)
         known = regress(reading.stack, x, cells)
         known.open = Bank(list(self.surveys)).x[: len(reading.open)][reading.open]
         off = self.off(known, x, cells.f)
@@ -199,6 +205,7 @@ class DeepSearch:
         """Asks points never asked before until one surprises; returns the last ones and how far off they were."""
         self.progress.quiet = 0
         fresh = proof_points(known, self.asker.spec, patience, self.generator, self._far())
+        fresh = within_sight(self.asker, known, fresh, self.surveys[0].origin)
         points, misses = fresh[:0], torch.zeros(0)
         while self.progress.quiet < len(fresh):
             batch = self.asker.room(min(max(16, self.progress.quiet), len(fresh) - self.progress.quiet))

@@ -39,14 +39,15 @@ def extreme_points(pieces: Pieces, spec: VictimSpec, starts: Tensor, generator: 
 def _moved(x: Tensor, slope: Tensor, spec: VictimSpec) -> Tensor:
     """As far up the slope as the box allows, or half as far as the point is from the origin."""
     if spec.width is not None:
-        low, high = _bounds(spec)
+        low, high = bounds(spec)
         return torch.where(slope > 0, high, torch.where(slope < 0, low, x))
     far = x.norm(dim=1, keepdim=True) / 2
     moved = x + far * slope / slope.norm(dim=1, keepdim=True).clamp(min=1e-300)
     return spec.clamp(moved.reshape(-1, *spec.input_shape)).flatten(1)
 
 
-def _bounds(spec: VictimSpec) -> tuple[Tensor, Tensor]:
+def bounds(spec: VictimSpec) -> tuple[Tensor, Tensor]:
+    """Of a box, [d] each."""
     assert spec.low is not None
     assert spec.high is not None
     low, high = (bound.double().expand(spec.input_shape).flatten() for bound in (spec.low, spec.high))
@@ -54,6 +55,6 @@ def _bounds(spec: VictimSpec) -> tuple[Tensor, Tensor]:
 
 
 def _vertices(spec: VictimSpec) -> Tensor:
-    low, high = _bounds(spec)
+    low, high = bounds(spec)
     choice = torch.cartesian_prod(*[torch.arange(2)] * spec.features).reshape(-1, spec.features)
     return torch.where(choice > 0, high, low)

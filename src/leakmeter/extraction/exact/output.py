@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +13,9 @@ from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.seeds import stream
 
 _DIRECTIONS = 4
-_ROUNDS = 10
+_ROUNDS, _BETTER = 40, 0.9
+_FITS = 1e6
+"""Times rounding: what is farther off than that is not explained."""
 _NOTHING = 1e-4
 """A share of the weights below which a term that passes by the last layer is rounding."""
 
@@ -92,17 +95,20 @@ def _oriented(stack: Stack, solution: Tensor) -> Stack:
 
 
 def solve(left: Tensor, right: Tensor, n: int) -> Tensor:
-    """Least squares in which cells that do not fit count less: a missing unit spoils some places and not others."""
+    """Least squares in which cells that do not fit count less: a missing unit spoils some places and not others.
+
+    Trust goes to the quarter that fits best, as long as that makes it fit much better.
+    """
     scale = left.norm(dim=0).clamp(min=1e-300)
-    trust = left.new_ones(n)
+    trust, before = left.new_ones(n), math.inf
     for _ in range(_ROUNDS):
         weight = trust.repeat(len(left) // n)[:, None]
         solution = torch.linalg.lstsq(left / scale * weight, right * weight, driver="gelsd", rcond=1e-13).solution
         off = (left / scale @ solution - right).square().sum(1).reshape(-1, n).sum(0).sqrt()
-        typical = off.median().clamp(min=10.0)
-        if float(off.max()) <= 100 * typical:
+        typical = float(off.quantile(0.25).clamp(min=10.0))
+        if float(off.max()) <= min(100 * typical, _FITS) or typical > _BETTER * before:
             break
-        trust = 1 / (1 + (off / typical).square())
+        trust, before = 1 / (1 + (off / typical).square()), typical
     found: Tensor = solution / scale[:, None]
     return found
 

@@ -51,13 +51,12 @@ class Peeler:
         layer = first_layer(bank, self.precision.tolerance)
         if layer is None:
             return reading
-        if self.kept and layer.units <= self.kept[0].units:
+        if self.kept and not self._more(bank, layer):
             layer = self.kept[0]
         else:
             self._forget()
             layer = layer.join(Layer.passing(beside(layer, bank, self.precision.tolerance)))
-        basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
-        self.weights = Weights(self.explore, self.precision, basis)
+        self._see(layer)
         if not all(self._put(reading, bank, known) for known in self.kept):
             self._forget()
             return self.read(again)
@@ -69,6 +68,18 @@ class Peeler:
         self.kept = reading.stack.layers if self.rows else []
         return self.read(again - 1) if again else reading
 
+    def _see(self, layer: Layer) -> None:
+        """Looks along the directions that a first layer sees."""
+        basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
+        self.weights = Weights(self.explore, self.precision, basis)
+
+    def _more(self, bank: Bank, layer: Layer) -> bool:
+        """Whether lines confirm units of a first layer that the kept one lacks."""
+        both, known = self.kept[0].join(layer), len(self.kept[0].bias)
+        new = both[known:][~_doubles(both)[known:]]
+        self._see(both)
+        return len(new.bias) > 0 and bool(self._confirmed(Stack([new]), bank)[0].any())
+
     def _forget(self) -> None:
         """Drops what was followed above layers that turned out to be others."""
         if self.kept:
@@ -76,14 +87,20 @@ class Peeler:
         self.kept, self.rows = [], {}
 
     def _put(self, reading: Reading, bank: Bank, layer: Layer) -> bool:
-        """Puts a kept layer on top as it is; False where lines lack more of a unit's bends than they show."""
+        """Puts a kept layer on top as it is; False where lines lack more of a unit's bends than they show.
+
+        From the last one such units are taken away: nothing was built on them.
+        """
         stack = reading.stack
         stack.layers.append(layer)
         matched, missing = claims(stack, bank, self.weights.basis, self.precision.tolerance)
         if not bool(layer.known.all()):
             stack.layers[-1] = self.weights.complete(stack, bank, ~layer.known.all(1), matched)[0]
+        right = (missing <= matched.sum(0)) | layer.linear
+        if layer is self.kept[-1] and bool((right & ~layer.linear).any()):
+            stack.layers[-1], matched, right = stack.layers[-1][right], matched[:, right], right[right]
         reading.open &= ~matched.any(1)
-        return bool(((missing <= matched.sum(0)) | layer.linear).all())
+        return bool(right.all())
 
     def _on_top(self, reading: Reading, bank: Bank) -> bool:
         """Orients the last layer and puts another on it; False if none can be read."""

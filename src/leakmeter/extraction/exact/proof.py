@@ -9,6 +9,7 @@ from torch import Tensor
 
 from leakmeter.extraction.exact.asking import Asker, Pieces
 from leakmeter.extraction.exact.extremes import extreme_points
+from leakmeter.extraction.exact.meeting import meeting_points
 from leakmeter.extraction.exact.output import Known
 from leakmeter.extraction.exact.probes import fresh_points, start_points, switching_points
 from leakmeter.extraction.exact.stack import Stack
@@ -16,20 +17,44 @@ from leakmeter.victims.spec import VictimSpec
 
 _CHUNK = 32
 _STEPS = 2000
+_HALVINGS = 24
+_FAR = 100.0
 _BESIDE = 1e-6
 """So near to a bend, as a share of the point's size, rounding decides on which side gradients are taken."""
 
 
 def proof_points(known: Known, spec: VictimSpec, n: int, generator: torch.Generator, far: float) -> Tensor:
-    """Half of them all over; a quarter at the extremes of what the copy does; a quarter in every cell of fresh lines.
+    """A third all over, a third where surfaces meet, a sixth at extremes, a sixth in every cell of a fresh line.
 
     Where units were never seen to switch, points at which they would are first.
     """
-    fresh = fresh_points(known.stack, spec, max(1, n // 2), generator, max(far, 1.0))
-    extremes = extreme_points(known.pieces, spec, start_points(spec, max(1, n // 4), generator), generator)
-    cells = cells_of_a_line(known.stack, spec, max(1, n // 4), generator)
+    some, few = math.ceil(n / 3), math.ceil(n / 6)
+    fresh = fresh_points(known.stack, spec, some, generator, max(far, 1.0))
+    met = meeting_points(known.stack, spec, start_points(spec, some, generator), generator, min(far, _FAR))
+    extremes = extreme_points(known.pieces, spec, start_points(spec, few, generator), generator)
+    cells = cells_of_a_line(known.stack, spec, few, generator)
     first = switching_points(known.stack, fresh, spec)
-    return torch.cat([first, fresh[:_CHUNK], extremes, cells, fresh[_CHUNK:]])
+    return torch.cat([first, fresh[:_CHUNK], met, extremes, cells, fresh[_CHUNK:]])
+
+
+def hard_points(stack: Stack, spec: VictimSpec, n: int, generator: torch.Generator) -> list[Tensor]:
+    """For the owner, n points of each of several kinds: all over, near and far; and where the copy's surfaces meet."""
+    scales = (0.3, 10.0, _FAR) if spec.width is None else (1.0,)
+    found = []
+    for scale in scales:
+        starts = fresh_points(Stack([]), spec, n, generator, 1.0)
+        starts = starts * scale if spec.width is None else starts
+        found += [starts, meeting_points(stack, spec, starts, generator, max(scale, 1.0))]
+    return [x for x in found if len(x)]
+
+
+def within_sight(asker: Asker, known: Known, x: Tensor, start: Tensor) -> Tensor:
+    """The points [n, d], moved towards `start` [d] where the copy says that a probability could not be read."""
+    if asker.view.kind == "logits":
+        return x
+    for _ in range(_HALVINGS):
+        x = torch.where(_readable(asker, known(x))[:, None] > 0, x, (x + start) / 2)
+    return x
 
 
 def cells_of_a_line(stack: Stack, spec: VictimSpec, n: int, generator: torch.Generator) -> Tensor:

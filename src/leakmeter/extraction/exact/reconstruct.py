@@ -18,14 +18,17 @@ from leakmeter.extraction.exact.asking import Asker, Pieces
 from leakmeter.extraction.exact.extremes import extreme_points
 from leakmeter.extraction.exact.kinks import CrowdedError
 from leakmeter.extraction.exact.line import Line, SaturatedError
+from leakmeter.extraction.exact.meeting import meeting_points
 from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.probes import far_points, start_points
+from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.seeds import stream
 
 Watch = Callable[[OneHidden], None]
 _CANDIDATES = 8
 _HALVINGS = 24
 _EXTREMES, _SWEEPS = 128, 3
+_FAR = 100.0
 _AGAIN = 2, 0.1
 """So many units, and such a share of those known, may bend otherwise than before: a bend taken for one that was two."""
 _AGAIN_IN_ALL = 8, 0.5
@@ -120,10 +123,13 @@ def _look_at_extremes(
     patience: int,
     max_lines: int,
 ) -> None:
-    """Visits the extremes of what the copy does, again and again (their answers are kept) until none surprises."""
+    """Visits extremes of what the copy does and places where its units meet, again and again, until none surprises."""
     found.proved = patience == 0
     starts = start_points(asker.spec, min(patience // 2 + 1, _EXTREMES), generator)
-    points = extreme_points(found.network.pieces, asker.spec, starts, generator)
+    extremes = extreme_points(found.network.pieces, asker.spec, starts, generator)
+    layer = Stack([Layer.of(found.network.normals, -found.network.offsets)])
+    met = start + (meeting_points(layer, asker.spec, starts, generator, _FAR) - start) / 2**found.halvings
+    points = torch.cat([extremes, met])
     if found.proved or asker.room(len(points)) < len(points):
         return
     answer = asker.ask(points)
@@ -133,14 +139,22 @@ def _look_at_extremes(
         for i in range(len(points)):
             if found.deep or found.lines >= max_lines:
                 return
-            _visit(asker, line, found, start, points[i : i + 1], answer[i : i + 1], found.halvings)
+            # where units meet rounding decides on which side gradients are taken: values must tell that one is missing
+            if i < len(extremes) or bool(_off(asker, found, points[i : i + 1], answer[i : i + 1]) > 1):
+                _visit(asker, line, found, start, points[i : i + 1], answer[i : i + 1], found.halvings)
         if (found.network.units, found.again) == before:
             # biases found far away are off by what rounding does there: no search explains that, and it is little
-            size = answer.values.norm(dim=1) + asker.steepest * points.square().mean(1).sqrt()
-            off = (answer.values - found.network(asker.rounded(points))).norm(dim=1)
-            found.proved = lines == found.lines or bool((off <= asker.eps**0.5 * size)[answer.usable].all())
+            off = _off(asker, found, points, answer)[answer.usable]
+            found.proved = lines == found.lines or bool((off <= 1).all())
             break
     found.deep = not found.proved  # one hidden layer would have been learned by now
+
+
+def _off(asker: Asker, found: Findings, x: Tensor, answer: Pieces) -> Tensor:
+    """How far off the copy's values are at points, [n]; 1 is too far, 2 where a probability cannot be read."""
+    size = answer.values.norm(dim=1) + asker.steepest * x.square().mean(1).sqrt()
+    off = (answer.values - found.network(asker.rounded(x))).norm(dim=1) / (asker.eps**0.5 * size)
+    return torch.where(answer.usable, off, 2.0)
 
 
 def _begin(asker: Asker, generator: torch.Generator) -> tuple[Tensor, Pieces]:

@@ -31,7 +31,7 @@ class Layer:
         nothing = torch.ones(len(weight), dtype=torch.bool)
         return Layer(weight, weight.new_zeros(len(weight)), nothing, torch.ones_like(weight, dtype=torch.bool))
 
-    def __getitem__(self, rows: Tensor) -> Layer:
+    def __getitem__(self, rows: Tensor | slice) -> Layer:
         return Layer(self.weight[rows], self.bias[rows], self.linear[rows], self.known[rows])
 
     def clone(self) -> Layer:

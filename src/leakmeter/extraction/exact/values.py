@@ -21,6 +21,8 @@ from leakmeter.extraction.exact.network import OneHidden, factor
 
 _VAGUE = 0.01
 """A copy that may be off by this share of how far values move is not called complete."""
+_ROUGH = 1e-4
+"""Directions that hyperplanes known roughly tell apart by less than this are not moved in."""
 _IMPRECISE = 4.0
 """Cells whose gradient is so many times less precise than the median are measured again where they are wider."""
 
@@ -147,7 +149,8 @@ class ValueLine(Line):
         distance = normals @ cell.x - offsets
         least = float(distance.abs().median())
         wanted = torch.sign(distance) * distance.abs().clamp(min=least)
-        move = torch.linalg.lstsq(normals, wanted - distance).solution
+        # hyperplanes found twice, once imprecisely, must not send it off to where nothing is told from rounding
+        move = torch.linalg.lstsq(normals, wanted - distance, driver="gelsd", rcond=_ROUGH).solution
         wide = self._cell(cell.x + move, least)
         if wide is None or wide.error > cell.error:
             return None

@@ -20,7 +20,8 @@ from leakmeter.evaluation.score import predict
 from leakmeter.extraction.findings import class_counts, class_entropy
 from leakmeter.extraction.procedural import fairest
 from leakmeter.extraction.sources import POINTS, SOURCES, Source
-from leakmeter.extraction.sources.offspring import offspring, parents
+from leakmeter.extraction.sources.offspring import Stock, offspring, parents
+from leakmeter.extraction.students.reduced import reduced, reduction
 from leakmeter.extraction.targets import answered_probs
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
@@ -32,7 +33,7 @@ _PARENTS, _ROUND = (
     0.35,
 )  # answers from which pictures are bred; growth of the answers before they are looked at again
 _DOUBLING = 0.05  # of the most that an answer can tell
-_BLOCK = 2**26  # numbers in the candidates held at once
+_BLOCK, _BLOCK_LARGE = 2**26, 2**24  # numbers in the candidates held at once; of large pictures
 _POINTS = 0.1  # of the queries at most are points of the box, where there are pictures to ask
 _COLLAPSED = 0.15  # what answers to pictures must tell for that
 _PLAUSIBLE = 40  # held out must be taken from so many rows at least
@@ -57,12 +58,15 @@ class _Drawn:
 
 
 class Asker:
-    """What was asked so far: the queries `x`, their answers, and the source of each."""
+    """What was asked so far: the queries `x` as students see them, their answers, and the source of each."""
 
     def __init__(self, oracle: Oracle, names: tuple[str, ...], pool: Tensor | None, draws: torch.Generator) -> None:
         self.oracle, self.draws = oracle, draws
-        self.x = torch.empty(0, *oracle.spec.input_shape)
+        self.x = reduced(torch.empty(0, *oracle.spec.input_shape))
         self.exhausted = False
+        large = reduction(oracle.spec.input_shape) > 1
+        self._block = (_BLOCK_LARGE if large else _BLOCK) // oracle.spec.features
+        self._stock = Stock(max(16, _BLOCK // oracle.spec.features), oracle.spec.input_shape) if large else None
         self._answers: list[Answer] = []
         self._sources: dict[str, Source] = {name: SOURCES[name] for name in names}
         self._pool = torch.empty(0, *oracle.spec.input_shape) if pool is None else pool
@@ -77,6 +81,11 @@ class Asker:
     def answer(self) -> Answer:
         """All answers."""
         return Answer.join(self._answers)
+
+    @property
+    def pictures(self) -> Tensor:
+        """Queries as they were asked: all, of large pictures as many as are kept."""
+        return self.x if self._stock is None else self._stock.x.float()
 
     def information(self) -> dict[str, float]:
         """Of each source, how much an answer tells which class it is, as a share of the most it could; 0: nothing.
@@ -103,12 +112,15 @@ class Asker:
 
     def explore(self, n: int) -> None:
         """Asks `n` queries, most of the sources that were asked least."""
-        asked, even = self.counts(), (len(self.x) + n) / len(self.names)
-        self._ask(self._draw(n, {name: max(even - asked[name], 1e-9) for name in self.names}))
+        goal = len(self.x) + n
+        while len(self.x) < goal and not self.exhausted:
+            asked, even = self.counts(), goal / len(self.names)
+            weights = {name: max(even - asked[name], 1e-9) for name in self.names}
+            self._ask(self._draw(min(goal - len(self.x), max(1, self._block)), weights))
 
     def exploit(self, goal: int, scout: nn.Module | None) -> None:
         """Asks up to `goal` in all, by what the sources showed; with a scout, what it finds hardest to tell."""
-        most = max(1, _BLOCK // self.oracle.spec.features // (1 if scout is None else _CHOICE))
+        most = max(1, self._block // (1 if scout is None else _CHOICE))
         while len(self.x) < goal and not self.exhausted:
             n = min(goal - len(self.x), most, math.ceil(_ROUND * len(self.x)))
             if scout is None:
@@ -132,13 +144,16 @@ class Asker:
         return min(_BRED, _LACK * (1 - (met or 0.0)))
 
     def _offspring(self, n: int) -> _Drawn:
-        pairs = parents(_as_probs(self.answer), self.answer.labels, n, self.draws)
-        x = offspring(self.x[pairs[0]], self.x[pairs[1]], self.oracle.spec, self.draws)
+        probs, pictures = _as_probs(self.answer), self.x
+        if self._stock is not None:
+            probs, pictures = probs[self._stock.rows], self._stock.x
+        mothers, fathers = parents(probs, self.answer.labels, n, self.draws)
+        x = offspring(pictures[mothers].float(), pictures[fathers].float(), self.oracle.spec, self.draws)
         return _Drawn(x, torch.full((n,), len(self.names)), torch.full((n,), -1))
 
     def _hardest(self, n: int, drawn: _Drawn, scout: nn.Module) -> _Drawn:
         """Close calls between two classes, always from the class that would have the fewest answers."""
-        outputs = predict(scout, drawn.x)
+        outputs = predict(scout, reduced(drawn.x))
         if outputs.shape[1] == 1:
             outputs = torch.cat([torch.zeros_like(outputs), outputs], 1)
         likely = outputs.softmax(1).topk(2, dim=1)
@@ -166,7 +181,9 @@ class Asker:
             return
         self.exhausted = len(answer) < len(drawn.x)
         asked = drawn[: len(answer)]
-        self.x, self._answers = torch.cat([self.x, asked.x.float()]), [*self._answers, answer]
+        if self._stock is not None:
+            self._stock.add(asked.x, len(self.x), answer.labels, self.oracle.spec.classes)
+        self.x, self._answers = torch.cat([self.x, reduced(asked.x.float())]), [*self._answers, answer]
         self._origin = torch.cat([self._origin, asked.origin])
         self._blind = torch.cat([self._blind, (asked.origin < len(self.names)) & blind])
         self._left = self._left[~torch.isin(self._left, asked.place)]

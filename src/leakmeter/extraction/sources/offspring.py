@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.makers.canvas import chance, normal, uniform
-from leakmeter.extraction.procedural import jittered
+from leakmeter.extraction.procedural import fairest, jittered
 from leakmeter.victims.spec import VictimSpec
 
 _PASTED = 0.6  # of the children have a piece of a second parent
@@ -19,8 +19,39 @@ _SMALLEST, _LARGEST = 0.2, 0.6  # of a picture's side: the sides of a piece
 _TINT, _SHADE = 0.1, 0.06
 
 
+class Stock:
+    """Large pictures to breed from: as many as fit, shared evenly among the classes, the latest of each."""
+
+    def __init__(self, most: int, shape: tuple[int, ...]) -> None:
+        self._pictures = torch.empty(most, *shape, dtype=torch.half)  # memory is taken as it is filled
+        self._rows, self._labels, self._held = torch.full((most,), -1), torch.zeros(most).long(), 0
+
+    @property
+    def x(self) -> Tensor:
+        """The pictures, in half precision, which is enough for parents."""
+        return self._pictures[: self._held]
+
+    @property
+    def rows(self) -> Tensor:
+        """Their numbers among all queries."""
+        return self._rows[: self._held]
+
+    def add(self, x: Tensor, start: int, labels: Tensor, classes: int) -> None:
+        """Takes in queries, numbered from `start`, in the place of what no longer fits."""
+        rows, named = torch.arange(start, start + len(x)), torch.cat([self._labels[: self._held], labels])
+        kept = fairest(named, -torch.cat([self.rows, rows]), torch.zeros(max(2, classes)))[: len(self._rows)]
+        stays, comes = kept[kept < self._held], kept[kept >= self._held] - self._held
+        places = torch.ones(len(self._rows), dtype=torch.bool).index_fill_(0, stays, False).nonzero()[: len(comes), 0]
+        self._pictures[places] = x[comes].half()
+        self._rows[places], self._labels[places] = rows[comes], labels[comes]
+        self._held = len(kept)
+
+
 def parents(probs: Tensor, labels: Tensor, n: int, draws: torch.Generator) -> Tensor:
-    """Two rows for each of `n` children, [2, n]: for every class as many as it lacks, by how likely each row was it."""
+    """Two rows of `probs` for each of `n` children, [2, n], by how likely each was a class.
+
+    Every class has as many children as it lacks among all `labels`.
+    """
     wanted = 1 / labels.bincount(minlength=probs.shape[1]).clamp_min(1).float()
     classes = torch.multinomial(wanted, n, replacement=True, generator=draws)
     chosen = torch.empty(2, n, dtype=torch.long)

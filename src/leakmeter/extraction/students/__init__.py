@@ -61,6 +61,7 @@ STUDENTS: Registry[Student] = Registry(
         "linear": "leakmeter.extraction.students.linear:LINEAR",
         "boosted": "leakmeter.extraction.students.trees:BOOSTED",
         "bagged": "leakmeter.extraction.students.trees:BAGGED",
+        "kernel": "leakmeter.extraction.students.kernel:KERNEL",
         "cells": "leakmeter.extraction.students.cells:CELLS",
         "dense": f"{_NETWORKS}:DENSE",
         "lenet": f"{_NETWORKS}:LENET",

@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import Tensor
+from torch import Tensor, nn
 
 from leakmeter.extraction.procedural import jittered
 from leakmeter.victims.spec import VictimSpec
@@ -26,6 +26,19 @@ def augmented(x: Tensor, how: Augmentation, draws: torch.Generator) -> Tensor:
     if how == "turned":
         return jittered(x, 1.0, draws)
     return _shifted(_mirrored(x, draws), draws) if how == "mirrored" else x
+
+
+class BothWays(nn.Module):
+    """A network that looks at a picture and at its mirror image, and says the mean: for one that learned from both."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The mean of both outputs."""
+        mean: Tensor = (self.network(x) + self.network(x.flip(3))) / 2
+        return mean
 
 
 def _mirrored(x: Tensor, draws: torch.Generator) -> Tensor:

@@ -6,7 +6,6 @@ the result.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.extraction.students import Lesson, Student
-from leakmeter.extraction.students.augment import augmented
+from leakmeter.extraction.students.augment import BothWays, augmented
 from leakmeter.extraction.students.reading import loss, targets
 from leakmeter.extraction.students.scaled import scaled
 from leakmeter.models import make_model
@@ -26,7 +25,6 @@ from leakmeter.victims.spec import VictimSpec
 _STEP, _OUTPUT = 2e-3, 1e-8  # seconds of one core: for a step at least, for one output of a layer there and back
 _RATE, _HALF_RATE = 7e10, 3e11  # multiplications a second, in 32 and in 16 bits
 _HALF_PAYS = 2_000_000  # multiplications an input from which 16-bit arithmetic is faster
-_LARGEST = 40  # pixels a side that a network sees; larger pictures are averaged down by its first layer
 _FEWEST, _MOST = 60, 20_000
 _BATCH, _BATCH_LARGE, _LARGE, _LR = 128, 64, 1024, 3e-3  # above so many inputs a step costs much, and more steps pay
 
@@ -46,15 +44,11 @@ class Network(Student):
         """The untrained network, from raw inputs to outputs."""
         name = self.model(spec)
         assert name is not None
-        first: list[nn.Module] = [scaled(spec, x)]
-        shape = spec.input_shape
-        if (factor := shrinking(shape)) > 1:
-            first.append(nn.AvgPool2d(factor))
-            shape = (shape[0], shape[1] // factor, shape[2] // factor)
+        first = scaled(spec, x)
         if name == "dense":
             with private_randomness(derive(seed, "dense")):
-                return nn.Sequential(*first, *_dense(math.prod(shape), spec.classes))
-        return nn.Sequential(*first, make_model(name, shape, spec.classes, seed=seed))
+                return nn.Sequential(first, *_dense(spec.features, spec.classes))
+        return nn.Sequential(first, make_model(name, spec.input_shape, spec.classes, seed=seed))
 
     def fit(self, lesson: Lesson) -> nn.Module:
         """One cycle of Adam, as many steps as fit into the lesson's seconds."""
@@ -67,10 +61,10 @@ class Network(Student):
         def learn(model: nn.Module, columns: Batch, draws: torch.Generator) -> Tensor:
             x, *target = columns
             with torch.autocast("cpu", torch.bfloat16) if half else nullcontext():
-                learned = model(augmented(x, lesson.augmentation, draws))
-            return loss(learned.float(), tuple(target), lesson.reading)
+                predicted = model(augmented(x, lesson.augmentation, draws))
+            return loss(predicted.float(), tuple(target), lesson.reading)
 
-        return fit(
+        learned = fit(
             model,
             (lesson.x, *targets(lesson.answer, lesson.reading)),
             learn,
@@ -81,6 +75,7 @@ class Network(Student):
             title=lesson.name,
             checkpoint=lesson.job.checkpoint(lesson.name),
         )
+        return BothWays(learned).eval() if lesson.augmentation == "mirrored" else learned
 
 
 def fairer(labels: Tensor) -> Tensor:
@@ -92,11 +87,6 @@ def fairer(labels: Tensor) -> Tensor:
     counts = labels.bincount()
     times = (counts.max() / counts.clamp_min(1)).sqrt().round().long()
     return torch.arange(len(labels)).repeat_interleave(times[labels])
-
-
-def shrinking(shape: tuple[int, ...]) -> int:
-    """By how much pictures of this shape are averaged down before a network sees them."""
-    return max(1, min(shape[1:]) // _LARGEST) if len(shape) == 3 else 1
 
 
 def work(model: nn.Module, x: Tensor) -> tuple[int, int]:
@@ -139,4 +129,4 @@ LENET = Network(lambda spec: "lenet:12" if 8 <= _side(spec) < 32 and spec.input_
 CONVOLUTIONAL = Network(
     lambda spec: None if _side(spec) < 8 else "small-conv:16" if spec.input_shape[0] == 1 else "small-conv:32"
 )
-RESIDUAL = Network(lambda spec: "resnet18:8" if _side(spec) >= 24 and spec.input_shape[0] > 1 else None)
+RESIDUAL = Network(lambda spec: "resnet9:16" if _side(spec) >= 24 and spec.input_shape[0] > 1 else None)

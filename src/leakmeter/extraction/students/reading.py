@@ -1,4 +1,4 @@
-"""Ways to read an answer: its logits, its softened probabilities, what rounding left of them, or only its label.
+"""Ways to read an answer: its logits, near (ℓ1) or squared, its softened probabilities, what rounding left, its label.
 
 Whoever sees more may always look at less: every view offers the label too, so a defense that spoils the numbers does
 not spoil the copy.
@@ -20,23 +20,24 @@ from leakmeter.extraction.targets import (
     kl_loss,
     l1_loss,
     recover_logits,
+    squared_loss,
 )
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.view import View
 
-Reading = Literal["logits", "softened", "intervals", "labels"]
+Reading = Literal["logits", "squared", "softened", "intervals", "labels"]
 TEMPERATURE = 4.0
 
 
-def readings(view: View, classes: int) -> tuple[Reading, ...]:
-    """What a view allows, from what it shows best to the least."""
+def readings(view: View, classes: int, *, large: bool = False) -> tuple[Reading, ...]:
+    """What a view allows, from what it shows best to the least; of large inputs, what is learned soonest first."""
     if view.kind == "labels":
         return ("labels",)
     if classes == 1:
         return ("logits", "labels")
     if view.kind == "logits" or (view.kind == "probs" and view.decimals is None):
-        return ("logits", "softened", "labels")
-    return ("intervals", "softened", "labels")
+        return ("squared", "softened", "labels") if large else ("logits", "softened", "labels")
+    return ("softened", "intervals", "labels") if large else ("intervals", "softened", "labels")
 
 
 def targets(answer: Answer, reading: Reading) -> tuple[Tensor, ...]:
@@ -69,7 +70,9 @@ def loss(outputs: Tensor, target: tuple[Tensor, ...], reading: Reading) -> Tenso
         return label_loss(outputs, target[0])
     if reading == "intervals":
         return interval_loss(outputs, *target)
-    return l1_loss(outputs, target[0]) if reading == "logits" else kl_loss(outputs, target[0], TEMPERATURE)
+    if reading == "softened":
+        return kl_loss(outputs, target[0], TEMPERATURE)
+    return squared_loss(outputs, target[0]) if reading == "squared" else l1_loss(outputs, target[0])
 
 
 def label_loss(outputs: Tensor, labels: Tensor) -> Tensor:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
 
@@ -39,6 +42,17 @@ def unequal(spec: VictimSpec, network: nn.Module) -> bool:
     first = next((part for part in network.modules() if next(part.parameters(recurse=False), None) is not None), None)
     dense = isinstance(first, nn.Linear) and first.bias is not None and first.in_features == spec.features
     return dense and len(spec.input_shape) == 1 and spec.width is not None and spec.width.dim() > 0
+
+
+@contextmanager
+def by_feature(spec: VictimSpec, x: Tensor, student: nn.Module, device: torch.device) -> Iterator[nn.Module]:
+    """What to train: the student, behind scaled inputs where features have their own ranges, folded in afterwards."""
+    if not unequal(spec, student):
+        yield student
+        return
+    scale = scaled(spec, x)
+    yield nn.Sequential(scale.to(device), student)
+    fold(scale, student)
 
 
 def fold(scale: Scaled, network: nn.Module) -> None:

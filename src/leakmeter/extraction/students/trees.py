@@ -88,8 +88,7 @@ def fitted(lesson: Lesson, regressor: Callable[[], Any], classifier: Callable[[]
     with threadpool_limits(torch.get_num_threads(), "openmp"):  # of their own they take every core from other cells
         if lesson.reading == "labels":
             return _of_labels(x, lesson, classifier)
-        scores = _scores(lesson)
-        found = [from_sklearn(regressor().fit(x, column)) for column in scores.T]
+        found = [from_sklearn(regressor().fit(x, column)) for column in scores(lesson).T]
     return side_by_side(found, "score" if lesson.spec.classes == 2 else "scores")
 
 
@@ -98,7 +97,7 @@ def _outputs(lesson: Lesson) -> int:
     return 1 if classes == 2 else classes
 
 
-def _scores(lesson: Lesson) -> NDArray[np.float64]:
+def scores(lesson: Lesson) -> NDArray[np.float64]:
     """What is learned as numbers: logits, or where they are softened the probabilities themselves."""
     if lesson.spec.classes == 1:
         return lesson.answer.logits.double().numpy()

@@ -13,10 +13,10 @@ from leakmeter.models.trees.ensemble import Tree, TreeEnsemble
 def from_catboost(document: dict[str, Any], source: str = "the CatBoost model") -> TreeEnsemble:
     """Symmetric trees on numbers: x is rounded to float32, and x > border goes right."""
     info = document.get("features_info", {})
-    if info.get("categorical_features") or info.get("text_features") or info.get("embedding_features"):
+    if info.get("text_features") or info.get("embedding_features"):
         raise UsageError(
-            f"expected a CatBoost model on numbers in {source}, got one with categorical, text or embedding features, "
-            "whose statistics are not in the trees; give the model itself through package.module:factory"
+            f"expected a CatBoost model on numbers and categories in {source}, got one with text or embedding "
+            "features; give the model itself through package.module:factory"
         )
     if "oblivious_trees" not in document:
         raise UsageError(f"expected symmetric CatBoost trees in {source}, got another grow_policy")

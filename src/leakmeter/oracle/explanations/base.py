@@ -38,7 +38,7 @@ class Scores:
         return self.question.noise
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The scores, [n, shown]: one call of the victim a row."""
+        """The scores, [n, shown]: one call of the victim a row; several inputs a row: n by n, [several * n, shown]."""
         with torch.set_grad_enabled(self.graph or x.requires_grad):
             return self._shown(self.responder.respond(x.clone(), self.question))
 
@@ -51,7 +51,12 @@ class Scores:
     def _shown(self, scores: Tensor) -> Tensor:
         if not self.logits and self.spec.outputs == "logits" and self.spec.classes > 1:
             scores = scores.softmax(1)
-        return scores if self.classes is None else scores.gather(1, self.classes.to(scores.device))
+        return scores if self.classes is None else scores.gather(1, as_often(self.classes, scores))
+
+    @property
+    def batch(self) -> int:
+        """The most inputs to ask at once."""
+        return self.responder.batch
 
     def gradients(self, x: Tensor) -> Tensor:
         """The input gradient of every score, [n, shown, *input_shape]: one gradient computation a row."""
@@ -70,6 +75,11 @@ class Scores:
                 name = self.spec.name
                 raise VictimError(f"the victim {name} has no gradient at its input: {first_line(error)}") from error
         return torch.stack(columns, dim=1)
+
+
+def as_often(of_rows: Tensor, scores: Tensor) -> Tensor:
+    """What belongs to each row, [n, shown], repeated for the scores of several inputs a row."""
+    return of_rows.to(scores.device).repeat(len(scores) // len(of_rows), 1)
 
 
 class _Written:
@@ -119,16 +129,20 @@ class Explanation(_Written, ABC):
         """Other columns that are shown with it."""
         return {}
 
+    def fewer(self, spec: VictimSpec) -> Explanation:  # noqa: ARG002
+        """The same from no more samples than it takes, for a thief, who explains its student a thousand times."""
+        return self
+
     def soft(self, x: Tensor, scores: Scores) -> Tensor:
         """What a thief compares with its student's: the explanation before anything that has no derivative."""
         return self.explain(x, scores)
 
-    def mismatch(self, soft: Tensor, shown: Tensor, power: float) -> Tensor:
-        """How far `soft`, the student's, is from one that would be shown so; `power`: the mean square of those shown.
+    def mismatch(self, soft: Tensor, shown: Tensor, power: Tensor) -> Tensor:
+        """How far `soft`, the student's, is from one that would be shown so; squares count against `power`.
 
         One number without a unit: 0 where nothing contradicts, about 1 where nothing is known.
         """
-        return (soft - shown).flatten(1).square().sum(1).mean() / power
+        return share(soft - shown, power)
 
 
 class Protection(_Written, ABC):
@@ -154,6 +168,11 @@ class Protection(_Written, ABC):
     def protect(self, explanation: Tensor, noise: torch.Generator) -> Tensor:
         """What is shown instead of this explanation, [n, shown, ...]."""
 
-    def mismatch(self, soft: Tensor, shown: Tensor, power: float) -> Tensor:
+    def mismatch(self, soft: Tensor, shown: Tensor, power: Tensor) -> Tensor:
         """As that of an explanation: how far an unprotected one is from one that would be shown so."""
-        return (soft - shown).flatten(1).square().sum(1).mean() / power
+        return share(soft - shown, power)
+
+
+def share(wrong: Tensor, power: Tensor) -> Tensor:
+    """The mean over rows of the squares of what is wrong, each against its power."""
+    return (wrong.square() / power).flatten(1).sum(1).mean()

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.errors import UsageError
+from leakmeter.oracle.explanations.base import Scores
 from leakmeter.victims.spec import VictimSpec
 
 _PARTS = 7  # squares a side of a picture, unless a size is given
@@ -47,6 +48,16 @@ def players(spec: VictimSpec, size: int | None = None) -> Tensor:
 def count(spec: VictimSpec, size: int | None = None) -> int:
     """How many players there are."""
     return int(players(spec, size).max()) + 1
+
+
+def scores_of_parts(x: Tensor, kept: Tensor, scores: Scores, size: int | None = None) -> Tensor:
+    """The scores of each row with some parts only, [n, shown, ways]; `kept`: which, [ways, parts] of booleans."""
+    of, nothing = players(scores.spec, size).to(x.device), baseline(scores.spec, None).to(x)
+    told = []
+    for ways in torch.split(kept.to(x.device), max(1, scores.batch // len(x))):
+        inputs = torch.where(ways[:, of][:, None], x, nothing).flatten(0, 1)
+        told.append(scores(inputs).reshape(len(ways), len(x), -1).permute(1, 2, 0))
+    return torch.cat(told, dim=2)
 
 
 def spread(values: Tensor, of: Tensor, *, evenly: bool = False) -> Tensor:

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from leakmeter.errors import UsageError
 from leakmeter.oracle.explanations.base import Explanation, Scores
-from leakmeter.oracle.explanations.baseline import baseline, count, players, spread
+from leakmeter.oracle.explanations.baseline import count, players, scores_of_parts, spread
+from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Responder
 
 _WIDTH = 0.25  # of the kernel over cosine distances, as in the authors' code for pictures
@@ -47,16 +48,14 @@ class Lime(Explanation):
 
     def explain(self, x: Tensor, scores: Scores) -> Tensor:
         """The coefficients, [n, shown, *input_shape]: every feature of a part has the part's."""
-        of = players(scores.spec).to(x.device)
-        kept = torch.rand(self.samples, int(of.max()) + 1, generator=scores.noise).to(x.device) < 0.5
+        kept = torch.rand(self.samples, count(scores.spec), generator=scores.noise).to(x.device) < 0.5
         kept[0] = True
-        nothing = baseline(scores.spec, None).to(x)
-        answers = torch.stack([scores(torch.where(some[of], x, nothing)) for some in kept], dim=2)
-        return spread((answers.double() @ _solver(kept).T).to(x), of)
+        answers = scores_of_parts(x, kept, scores)
+        return spread((answers.double() @ _solver(kept).T).to(x), players(scores.spec))
 
-    def soft(self, x: Tensor, scores: Scores) -> Tensor:
-        """From no more samples than it takes: a thief computes it a thousand times."""
-        return replace(self, samples=min(self.samples, 2 * (count(scores.spec) + 1))).explain(x, scores)
+    def fewer(self, spec: VictimSpec) -> Explanation:
+        """Two samples a coefficient."""
+        return replace(self, samples=min(self.samples, 2 * (count(spec) + 1)))
 
 
 def _solver(kept: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from leakmeter.errors import UsageError
 from leakmeter.oracle.explanations.base import Explanation, Scores
-from leakmeter.oracle.explanations.baseline import baseline, count, players, spread
+from leakmeter.oracle.explanations.baseline import count, players, scores_of_parts, spread
 from leakmeter.victims.victim import Responder
 
 
@@ -48,7 +48,7 @@ class Occlusion(Explanation):
 
 def falls(x: Tensor, scores: Scores, size: int | None = None) -> Tensor:
     """How far each score falls without each part, [n, shown, parts]."""
-    nothing, of = baseline(scores.spec, None).to(x), players(scores.spec, size).to(x.device)
-    whole = scores(x)
-    lost = [whole - scores(torch.where(of == part, nothing, x)) for part in range(int(of.max()) + 1)]
-    return torch.stack(lost, dim=2).to(x)
+    parts = count(scores.spec, size)
+    kept = torch.cat([torch.ones(1, parts, dtype=torch.bool), ~torch.eye(parts, dtype=torch.bool)])
+    told = scores_of_parts(x, kept, scores, size)
+    return (told[:, :, :1] - told[:, :, 1:]).to(x)

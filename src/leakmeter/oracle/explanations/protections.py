@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.errors import UsageError
-from leakmeter.oracle.explanations.base import Explanation, Protection
+from leakmeter.oracle.explanations.base import Explanation, Protection, share
 from leakmeter.victims.spec import VictimSpec
 
 _MOST_DECIMALS = 17
@@ -43,13 +43,13 @@ class Top(Protection):
         largest = flat.abs().topk(min(self.k, flat.shape[2]), dim=2).indices
         return torch.zeros_like(flat).scatter(2, largest, flat.gather(2, largest)).reshape(explanation.shape)
 
-    def mismatch(self, soft: Tensor, shown: Tensor, power: float) -> Tensor:
+    def mismatch(self, soft: Tensor, shown: Tensor, power: Tensor) -> Tensor:
         """Those shown as they are; those hidden are no larger than the least shown."""
-        soft, shown = soft.flatten(1), shown.flatten(1)
         seen = shown != 0
-        least = torch.where(seen, shown.abs(), torch.inf).amin(1, keepdim=True).nan_to_num(posinf=0)
+        inner = tuple(range(1, shown.dim()))
+        least = torch.where(seen, shown.abs(), torch.inf).amin(inner, keepdim=True).nan_to_num(posinf=0)
         wrong = torch.where(seen, soft - shown, (soft.abs() - least).relu())
-        return wrong.square().sum(1).mean() / power
+        return share(wrong, power)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Sign(Protection):
         """1, 0 or -1."""
         return explanation.sign()
 
-    def mismatch(self, soft: Tensor, shown: Tensor, power: float) -> Tensor:  # noqa: ARG002
+    def mismatch(self, soft: Tensor, shown: Tensor, power: Tensor) -> Tensor:  # noqa: ARG002
         """Signs that differ."""
         return contradictions(soft, shown)
 
@@ -83,10 +83,10 @@ class Round(Protection):
         """The rounded numbers."""
         return torch.round(explanation, decimals=self.decimals)
 
-    def mismatch(self, soft: Tensor, shown: Tensor, power: float) -> Tensor:
+    def mismatch(self, soft: Tensor, shown: Tensor, power: Tensor) -> Tensor:
         """How far outside of what rounds to this."""
         outside = ((soft - shown).abs() - 0.5 * 10.0**-self.decimals).relu()
-        return outside.flatten(1).square().sum(1).mean() / power
+        return share(outside, power)
 
 
 @dataclass(frozen=True)
@@ -120,13 +120,15 @@ class Absolute(Protection):
         """Nothing below zero."""
         return explanation.abs()
 
-    def mismatch(self, soft: Tensor, shown: Tensor, power: float) -> Tensor:
+    def mismatch(self, soft: Tensor, shown: Tensor, power: Tensor) -> Tensor:
         """Sizes that differ."""
-        return (soft.abs() - shown).flatten(1).square().sum(1).mean() / power
+        return share(soft.abs() - shown, power)
 
 
 def contradictions(soft: Tensor, shown: Tensor, *, ranked: bool = False) -> Tensor:
     """How much of `soft` lies on the wrong side of signs, as a share of its square; about 1 for the opposite.
+
+    The share knows no size, so a student gains nothing by explaining everything with nearly nothing.
 
     Args:
         soft: a student's explanation, [n, ...].
@@ -138,5 +140,5 @@ def contradictions(soft: Tensor, shown: Tensor, *, ranked: bool = False) -> Tens
     if ranked:
         least = torch.where(shown != 0, (shown * soft).relu(), torch.inf).amin(1, keepdim=True).nan_to_num(posinf=0)
         wrong = wrong + torch.where(shown == 0, (soft.abs() - least).relu(), torch.zeros_like(soft))
-    size = soft.detach().square().sum(1).clamp_min(torch.finfo(soft.dtype).tiny)
+    size = soft.square().sum(1).clamp_min(torch.finfo(soft.dtype).tiny)
     return (wrong.square().sum(1) / size).mean()

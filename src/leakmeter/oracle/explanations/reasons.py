@@ -55,6 +55,6 @@ class Reasons(Explanation):
         """The falls themselves."""
         return spread(falls(x, scores), players(scores.spec))
 
-    def mismatch(self, soft: Tensor, shown: Tensor, power: float) -> Tensor:  # noqa: ARG002
+    def mismatch(self, soft: Tensor, shown: Tensor, power: Tensor) -> Tensor:  # noqa: ARG002
         """Signs that differ, and parts that matter more than those named."""
         return contradictions(soft, shown, ranked=True)

@@ -11,7 +11,8 @@ from torch import Tensor
 from leakmeter.errors import UsageError
 from leakmeter.models.trees.shapley import tree_shapley
 from leakmeter.oracle.explanations.base import Explanation, Scores
-from leakmeter.oracle.explanations.baseline import baseline, count, players, spread
+from leakmeter.oracle.explanations.baseline import baseline, count, players, scores_of_parts, spread
+from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Responder
 
 
@@ -44,37 +45,32 @@ class Shapley(Explanation):
         """What each feature adds, [n, shown, *input_shape]; those of one part share its value evenly."""
         trees = getattr(scores.responder, "trees", None)
         if trees is None:
-            of = players(scores.spec).to(x.device)
-            return spread(self._sampled(x, scores, of), of, evenly=True)
+            return spread(self._sampled(x, scores), players(scores.spec), evenly=True)
         values = tree_shapley(trees, x, baseline(scores.spec, None)).to(x)
         if scores.classes is None:
             return values
         chosen = scores.classes.to(values.device)[:, :, None].expand(-1, -1, values.shape[2])
         return values.gather(1, chosen)
 
-    def soft(self, x: Tensor, scores: Scores) -> Tensor:
-        """From one order: the mean is the same, and a thief computes it a thousand times."""
-        return replace(self, samples=1).explain(x, scores)
+    def fewer(self, spec: VictimSpec) -> Explanation:  # noqa: ARG002
+        """One order: the mean is the same."""
+        return replace(self, samples=1)
 
-    def _sampled(self, x: Tensor, scores: Scores, of: Tensor) -> Tensor:
-        nothing = baseline(scores.spec, None).to(x).expand_as(x)
-        parts = int(of.max()) + 1
-        first, last = scores(nothing), scores(x)
-        total = first.new_zeros(*first.shape, parts)
+    def _sampled(self, x: Tensor, scores: Scores) -> Tensor:
+        parts = count(scores.spec)
+        ends = scores_of_parts(x, torch.tensor([[False], [True]]).expand(2, parts), scores)
+        total = torch.zeros(())
         for _ in range(self.samples):
             order = torch.randperm(parts, generator=scores.noise)
             for way in (order, order.flip(0)):
-                total = total + _walk(x, nothing, way.tolist(), of, scores, (first, last))
+                total = total + _walk(x, way, scores, ends)
         return (total / (2 * self.samples)).to(x)
 
 
-def _walk(
-    x: Tensor, nothing: Tensor, order: list[int], of: Tensor, scores: Scores, ends: tuple[Tensor, Tensor]
-) -> Tensor:
-    """What each part adds when parts come in this order, [n, shown, parts]."""
-    mixed, before, added = nothing, ends[0], [ends[0]] * len(order)
-    for place, part in enumerate(order):
-        mixed = torch.where(of == part, x, mixed)
-        after = ends[1] if place == len(order) - 1 else scores(mixed)
-        added[part], before = after - before, after
-    return torch.stack(added, dim=2)
+def _walk(x: Tensor, order: Tensor, scores: Scores, ends: Tensor) -> Tensor:
+    """What each part adds when parts come in this order, [n, shown, parts]; the scores of no part and of all known."""
+    place = order.argsort()
+    kept = place < torch.arange(1, len(order))[:, None]
+    between = [scores_of_parts(x, kept, scores)] if len(kept) else []
+    added: Tensor = torch.cat([ends[:, :, :1], *between, ends[:, :, 1:]], dim=2).diff(dim=2)
+    return added[:, :, place]

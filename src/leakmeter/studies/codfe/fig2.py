@@ -15,6 +15,7 @@ from leakmeter.extraction.codfe import LITERAL
 from leakmeter.studies.copies import StolenCopy, collapsed, over_seeds, steal
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.record import Record
+from leakmeter.studies.rows import Row, by_group, share
 
 ARMS: dict[str, tuple[str, dict[str, Any]]] = {
     "codfe": ("codfe", {"width": 16}),
@@ -25,8 +26,8 @@ DATASETS = {"mnist": 100_000, "fashion-mnist": 100_000}
 """The paper goes on to 350,000 and 450,000 queries; CoDFe as we mended it has settled long before."""
 VIEWS = ("probs", "labels")
 STRIDE = 10_000
-PAPER = {"mnist": {"probs": 0.91, "labels": 0.89}}
-"""Accuracy of CoDFe in the paper's text (DaST: 0.30 and 0.52)."""
+PAPER = {"codfe": {"mnist/probs": 0.91, "mnist/labels": 0.89}, "dast": {"mnist/probs": 0.30, "mnist/labels": 0.52}}
+"""Accuracies in the paper's text, at about 350,000 queries."""
 
 
 def main(settings: StudyOptions) -> dict[str, Any]:
@@ -36,6 +37,20 @@ def main(settings: StudyOptions) -> dict[str, Any]:
         record.write(summary=[_final(name, group) for name, group in cells.items()])
         _plot(cells, settings.out / "codfe-fig2.png")
     return record.content
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """The final accuracy of every arm."""
+    return [_told(name, cells) for name, cells in by_group(found["cells"]).items()]
+
+
+def _told(name: str, cells: list[dict[str, Any]]) -> Row:
+    dataset, view, arm = name.split("/")
+    last = [cell["curve"][-1] for cell in cells]
+    values, fallen = [point["accuracy"] for point in last], sum(map(collapsed, cells))
+    paper = PAPER.get(arm.removesuffix("-literal"), {}).get(f"{dataset}/{view}")
+    budget = f"{last[0]['queries']:,} queries" + (f", {fallen} collapsed" if fallen else "")
+    return share(f"{arm}, {dataset}, {view}: accuracy", values, last[0]["n"], budget, paper=paper)
 
 
 def filled(record: Record, settings: StudyOptions) -> Iterator[dict[str, list[dict[str, Any]]]]:

@@ -12,7 +12,8 @@ from typing import Any
 from leakmeter.studies.codfe import fig2
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.ours import procedural
-from leakmeter.studies.thieves import attack_with, table
+from leakmeter.studies.rows import Row
+from leakmeter.studies.thieves import attack_with, table, transfer_rows
 
 ARMS = ("procedural", "codfe", "dast")
 DATASETS = ("mnist", "fashion-mnist")
@@ -55,6 +56,11 @@ def main(settings: StudyOptions) -> dict[str, Any]:
                     record.cell(f"{dataset}/{view}/{arm}/seed{number}", cell)
                     record.write(table=table(record.content["cells"], paper()))
     return record.content
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """Every copy, goal and attack."""
+    return transfer_rows(found["cells"], paper())
 
 
 def _cell(settings: StudyOptions, dataset: str, view: str, arm: str, seed: int) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from leakmeter.studies.copies import steal
 from leakmeter.studies.options import StudyOptions
-from leakmeter.studies.thieves import attack_with, table
+from leakmeter.studies.rows import Row
+from leakmeter.studies.thieves import attack_with, table, transfer_rows
 
 BUDGET = 10_000
 VIEWS = ("probs", "labels")
@@ -32,6 +33,11 @@ def main(settings: StudyOptions) -> dict[str, Any]:
             record.cell(f"mnist/{view}/real/seed{number}", partial(_cell, settings, view, number))
             record.write(table=table(record.content["cells"], PAPER))
     return record.content
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """Every goal and attack."""
+    return transfer_rows(found["cells"], PAPER)
 
 
 def _cell(settings: StudyOptions, view: str, seed: int) -> dict[str, Any]:

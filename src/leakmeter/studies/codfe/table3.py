@@ -7,11 +7,13 @@ highest value. The copies are those of `codfe-fig2`.
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import Any
 
 from leakmeter.studies.codfe.fig2 import filled
 from leakmeter.studies.copies import at, collapsed, median_over_seeds, over_seeds
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import NONE, Row, by_group, of_median
 
 PAPER = {
     "mnist": {"dast/probs": 5_900_000, "codfe/probs": 352_452, "dast/labels": 21_500_000, "codfe/labels": 344_414},
@@ -26,6 +28,25 @@ def main(settings: StudyOptions) -> dict[str, Any]:
     for cells in filled(record, settings):
         record.write(summary=[_row(name, group) for name, group in cells.items()])
     return record.content
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """Queries of every arm; one that collapsed has learned nothing, however soon."""
+    return [_told(name, cells) for name, cells in by_group(found["cells"]).items()]
+
+
+def _told(name: str, cells: list[dict[str, Any]]) -> Row:
+    dataset, view, arm = name.split("/")
+    queries = [settled(cell["notes"]["answers"]) for cell in cells]
+    there = fmean(at(cell, count)["accuracy"] for cell, count in zip(cells, queries, strict=True))
+    paper, fallen = PAPER[dataset].get(f"{arm}/{view}"), any(map(collapsed, cells))
+    return of_median(
+        f"{arm}, {dataset}, {view}: queries",
+        [float(count) for count in queries],
+        f"{there:.1%} accurate there" + (", collapsed" if fallen else ""),
+        paper=NONE if paper is None else f"{paper:,}",
+        met=None if paper is None else not fallen and max(queries) <= paper,
+    )
 
 
 def _row(name: str, cells: list[dict[str, Any]]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from leakmeter.models import make_model
 from leakmeter.seeds import derive
 from leakmeter.studies.copies import network_of
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row, of_median
 from leakmeter.training.loop import Batch, Recipe, fit
 
 STEPS = (0, 10, 30, 100, 300, 1000, 3000)
@@ -34,6 +35,19 @@ def main(settings: StudyOptions) -> dict[str, Any]:
     cells = [record.cell(f"seed{number}", partial(_measure, settings, number, steps)) for number in settings.numbers]
     _plot(cells, settings.out / "dfme-gradients.png")
     return record.write()
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """By how much the ratio of both gradients falls while the student learns."""
+    first, last = ([_ratio(cell[place]) for cell in found["cells"].values()] for place in (0, -1))
+    steps = next(iter(found["cells"].values()))[-1]["steps"]
+    falls = [after / before for before, after in zip(first, last, strict=True)]
+    what, budget = "KL over ℓ1 gradient, after over before", f"{steps:,} steps"
+    return [of_median(what, falls, budget, paper="falls", met=max(falls) < 1)]
+
+
+def _ratio(point: dict[str, float]) -> float:
+    return point["gradient_kl"] / point["gradient_l1"]
 
 
 def _measure(settings: StudyOptions, seed: int, steps: tuple[int, ...]) -> list[dict[str, float]]:

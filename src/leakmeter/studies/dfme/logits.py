@@ -17,9 +17,11 @@ from leakmeter.oracle.answer import Answer, present
 from leakmeter.oracle.view import View
 from leakmeter.studies.copies import network_of
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row, by_group, of_median
 
 VICTIMS = (("mnist", "lenet"), ("fashion-mnist", "lenet"), ("cifar10", "small-conv"))
 VIEWS = ("probs", "probs:6", "probs:3", "top:3")
+NEGLIGIBLE = 0.05
 
 
 def main(settings: StudyOptions) -> dict[str, Any]:
@@ -29,6 +31,18 @@ def main(settings: StudyOptions) -> dict[str, Any]:
         for number in settings.numbers:
             record.cell(f"{dataset}/{model}/seed{number}", partial(_measure, settings, dataset, model, number))
     return record.write()
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """The mean of the logits as a share of their size, network by network."""
+    return [mean_row(name, cells) for name, cells in by_group(found["cells"]).items()]
+
+
+def mean_row(name: str, cells: list[dict[str, Any]]) -> Row:
+    """That share of one network; the claim holds where it is under a twentieth."""
+    shares = [cell["abs_mean_over_size"] for cell in cells]
+    what, budget = f"{name}: mean of the logits beside their size", f"size {cells[0]['mean_abs_logit']:.3g}"
+    return of_median(what, shares, budget, paper="negligible", met=max(shares) < NEGLIGIBLE)
 
 
 def _measure(settings: StudyOptions, dataset: str, model: str, seed: int) -> dict[str, Any]:

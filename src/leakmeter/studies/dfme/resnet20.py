@@ -9,9 +9,10 @@ from typing import Any
 
 from leakmeter.data.catalogue import load
 from leakmeter.evaluation.score import predict
-from leakmeter.studies.dfme._resnet20 import resnet20
-from leakmeter.studies.dfme.logits import recovery
+from leakmeter.studies.dfme.logits import mean_row, recovery
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row
+from leakmeter.studies.strangers import resnet20
 
 
 def main(settings: StudyOptions) -> dict[str, Any]:
@@ -19,6 +20,11 @@ def main(settings: StudyOptions) -> dict[str, Any]:
     record = settings.record("dfme-resnet20", claim="the mean of the true logits is negligible (section 6.3)")
     record.cell("cifar10/resnet20", lambda: _measure(settings))
     return record.write()
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """The mean of its logits."""
+    return [mean_row(name, [cell]) for name, cell in found["cells"].items()]
 
 
 def _measure(settings: StudyOptions) -> dict[str, Any]:

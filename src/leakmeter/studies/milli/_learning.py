@@ -20,6 +20,7 @@ from leakmeter.seeds import stream
 from leakmeter.studies.milli._table import GRADIENTS, MEMBERSHIP, SMOOTHGRAD, SMOOTHGRAD_1000, Claim, Measured, draw
 from leakmeter.studies.milli._victims import Split, paper_victim, shared_out
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row
 from leakmeter.training.loop import Recipe
 
 QUERIES = (1, 10, 100, 1_000, 10_000)
@@ -94,13 +95,13 @@ class Study:
         return self.record.content
 
     def _report(self, panels: Sequence[Panel], claims: Sequence[Claim]) -> None:
-        measured = {panel.title: self._measured(panel) for panel in panels}
+        measured = _of_panels(self.record.content["cells"], panels, self.settings.numbers)
         draw({title: found for title, found in measured.items() if found.any}, self.settings.out / f"{self.name}.png")
         todo = [(panel, arm, n) for panel in panels for arm in VIEWS for n in QUERIES]
         self.record.write(
             not_run=[f"{panel.title}: {arm} at {n:,}" for panel, arm, n in todo if not self._can(panel, arm, n)],
             table=[
-                {"panel": claim.panel, "paper": claim.paper, "measured": claim.measure(measured[claim.panel])}
+                {"panel": claim.panel, "paper": claim.paper, "measured": claim.measure(measured[claim.panel])[0]}
                 for claim in claims
                 if claim.panel in measured
             ],
@@ -120,6 +121,7 @@ class Study:
         victim = paper_victim(self.settings, panel.data, panel.victim, split, seed)
         oracle = Oracle(victim, VIEWS[arm], n, seed=seed)
         rows = torch.randperm(len(split.attacker), generator=stream(seed, "queries"))[:n]
+        options: dict[str, Any] = {} if arm == MEMBERSHIP else {"joint": True}
         made = extract(
             "surrogate" if arm == MEMBERSHIP else "gradients",
             oracle,
@@ -130,6 +132,7 @@ class Study:
             pool=GAUSSIAN if panel.source == GAUSSIAN else split.attacker.x[rows],
             student=panel.student,
             recipe=self._recipe(panel, arm),
+            **options,
         )
         score = made.curve[-1].score
         assert score is not None
@@ -145,23 +148,36 @@ class Study:
     def _recipe(self, panel: Panel, arm: str) -> Recipe:
         return _REHEARSAL if self.settings.quick else RECIPES.get(panel.student, _CONVOLUTIONAL)[arm]
 
-    def _measured(self, panel: Panel) -> Measured:
-        cells = self.record.content["cells"]
-        arms: dict[str, dict[int, list[float]]] = {arm: {} for arm in VIEWS}
-        victims, inputs = [float("nan")], 0
-        for arm, points in arms.items():
-            for n in QUERIES:
-                keys = [_key(panel, arm, n, seed) for seed in self.settings.numbers]
-                if all(key in cells for key in keys):
-                    points[n] = [cells[key]["accuracy"] for key in keys]
-                    victims = [cells[key]["victim_accuracy"] for key in keys]
-                    inputs = cells[keys[0]]["n"]
-        return Measured(fmean(victims), arms, inputs)
-
     def _split(self, data: str) -> Split:
         if data not in self._splits:
             self._splits[data] = shared_out(data, self.settings.data_dir)
         return self._splits[data]
+
+
+def told(found: dict[str, Any], panels: Sequence[Panel], claims: Sequence[Claim]) -> list[Row]:
+    """Each claim beside what the record holds of it."""
+    if not any(key.startswith("mnist") for key in found["cells"]):
+        panels = _on_digits(panels)
+    measured = _of_panels(found["cells"], panels, found["seeds"])
+    return [claim.row(measured[claim.panel]) for claim in claims if claim.panel in measured]
+
+
+def _of_panels(cells: dict[str, Any], panels: Sequence[Panel], seeds: Sequence[int]) -> dict[str, Measured]:
+    return {panel.title: _measured(cells, panel, seeds) for panel in panels}
+
+
+def _measured(cells: dict[str, Any], panel: Panel, seeds: Sequence[int]) -> Measured:
+    """The points of a panel that every seed has."""
+    arms: dict[str, dict[int, list[float]]] = {arm: {} for arm in VIEWS}
+    victims, inputs = [float("nan")], 0
+    for arm, points in arms.items():
+        for n in QUERIES:
+            keys = [_key(panel, arm, n, seed) for seed in seeds]
+            if all(key in cells for key in keys):
+                points[n] = [cells[key]["accuracy"] for key in keys]
+                victims = [cells[key]["victim_accuracy"] for key in keys]
+                inputs = cells[keys[0]]["n"]
+    return Measured(fmean(victims), arms, inputs)
 
 
 def _on_digits(panels: Sequence[Panel]) -> list[Panel]:

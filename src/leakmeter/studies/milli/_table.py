@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, inf, log
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,10 +13,14 @@ from leakmeter.errors import Inconclusive
 from leakmeter.evaluation.cheaper import cheaper, queries_to
 from leakmeter.evaluation.crossing import Curve
 from leakmeter.evaluation.intervals import attack_mean, median_interval
+from leakmeter.studies.rows import NONE, Row
 
 MEMBERSHIP, GRADIENTS, SMOOTHGRAD = "membership", "membership + gradient", "membership + SmoothGrad"
 SMOOTHGRAD_1000 = "membership + SmoothGrad at 1000 σ_D"
-Measure = Callable[["Measured"], str]
+Found = tuple[str, tuple[float, float] | None]
+"""In words, and between which two numbers it lies, to hold against a goal."""
+Measure = Callable[["Measured"], Found]
+_NOT_RUN: Found = ("not run", None)
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,11 @@ class Measured:
         """Whether anything was measured."""
         return any(self.arms.values())
 
+    @property
+    def seeds(self) -> int:
+        """How many every measured point has."""
+        return min((len(values) for points in self.arms.values() for values in points.values()), default=0)
+
     def curves(self, arm: str) -> list[Curve]:
         """One curve a seed, over the numbers of queries that every seed has."""
         points = self.arms.get(arm, {})
@@ -48,21 +57,31 @@ class Claim:
     panel: str
     paper: str
     measure: Measure
+    goal: float | None = None
+    """What the number must reach."""
+
+    def row(self, measured: Measured) -> Row:
+        """The claim beside what was measured."""
+        told, ends = self.measure(measured)
+        reached = None if self.goal is None or ends is None else [end >= self.goal for end in ends]
+        met = None if reached is None or reached[0] != reached[1] else reached[0]
+        return Row(self.panel, told, f"victim {measured.victim:.1%} accurate", measured.seeds, self.paper or NONE, met)
 
 
 def accuracy_at(arm: str, queries: int) -> Measure:
     """Measures the mean accuracy, beside the victim's."""
 
-    def measure(measured: Measured) -> str:
+    def measure(measured: Measured) -> Found:
         values = measured.arms.get(arm, {}).get(queries)
         if not values:
-            return "not run"
+            return _NOT_RUN
         ends = attack_mean(values, measured.inputs)
         mean = fmean(values)
-        return (
+        told = (
             f"{mean:.1%} from {queries:,} queries, {arm} (95% interval {ends.low:.1%} to {ends.high:.1%} over "
             f"{len(values)} seeds; victim {measured.victim:.1%})"
         )
+        return told, (mean, mean)
 
     return measure
 
@@ -70,32 +89,38 @@ def accuracy_at(arm: str, queries: int) -> Measure:
 def times_fewer(level: float | None = None, *, arm: str = GRADIENTS) -> Measure:
     """Measures how many times fewer queries an arm needs than membership alone."""
 
-    def measure(measured: Measured) -> str:
+    def measure(measured: Measured) -> Found:
         plain, explained = measured.curves(MEMBERSHIP), measured.curves(arm)
         if not plain or len(plain) != len(explained):
-            return "not run"
+            return _NOT_RUN
         try:
-            return cheaper(plain, explained, level).line()
+            found = cheaper(plain, explained, level)
         except Inconclusive as reason:
-            return f"not comparable: {reason}"
+            return f"not comparable: {reason}", None
+        return found.line(), (found.interval.low, inf if found.at_least else found.interval.high)
 
     return measure
 
 
 def worth(arm: str = GRADIENTS) -> Measure:
-    """Measures how many membership queries reach the accuracy of 1, 10, 100 … queries of an arm, per query."""
+    """Measures how many membership queries reach the accuracy of 1, 10, 100 … queries of an arm, per query.
 
-    def measure(measured: Measured) -> str:
+    As a number: the most it is worth at any of them.
+    """
+
+    def measure(measured: Measured) -> Found:
         plain, explained = measured.curves(MEMBERSHIP), measured.curves(arm)
         if not plain or len(plain) != len(explained):
-            return "not run"
-        parts = []
+            return _NOT_RUN
+        parts, best = [], (0.0, 0.0)
         for index, (n, _) in enumerate(explained[0]):
             pairs = [_reached(curve[index][1], other) for curve, other in zip(explained, plain, strict=True)]
             bound = "more than " if any(beyond for *_, beyond in pairs) else ""
             fewest, most = (exp(fmean(log(pair[end] / n) for pair in pairs)) for end in (0, 1))
             parts.append(f"{bound}{fewest:,.3g} to {most:,.3g}× at {n:,}")
-        return f"{'; '.join(parts)} queries, each at the accuracy they reach (geometric mean over {len(plain)} seeds)"
+            best = max(best[0], fewest), max(best[1], inf if bound else most)
+        told = f"{'; '.join(parts)} queries, each at the accuracy they reach (geometric mean over {len(plain)} seeds)"
+        return told, best
 
     return measure
 
@@ -111,27 +136,31 @@ def _reached(level: float, curve: Curve) -> tuple[int, int, bool]:
 def queries_for(arm: str, level: float) -> Measure:
     """Measures the queries until an accuracy, seed by seed."""
 
-    def measure(measured: Measured) -> str:
+    def measure(measured: Measured) -> Found:
         reached = [_reached(level, curve) for curve in measured.curves(arm)]
         counts = [f"more than {most:,}" if beyond else f"{fewest:,} to {most:,}" for fewest, most, beyond in reached]
-        return f"{' / '.join(counts)} queries for {level:.0%}, {arm} (one number a seed)" if counts else "not run"
+        return (
+            (f"{' / '.join(counts)} queries for {level:.0%}, {arm} (one number a seed)", None) if counts else _NOT_RUN
+        )
 
     return measure
 
 
 def gap(first: str, second: str, queries: int) -> Measure:
-    """Measures the difference of two arms at one number of queries, paired by seed."""
+    """Measures the difference of two arms at one number of queries, paired by seed; as a number, its size below 0."""
 
-    def measure(measured: Measured) -> str:
+    def measure(measured: Measured) -> Found:
         a, b = (measured.arms.get(arm, {}).get(queries, []) for arm in (first, second))
         if not a or len(a) != len(b):
-            return "not run"
+            return _NOT_RUN
         differences = [100 * (y - x) for x, y in zip(a, b, strict=True)]
         ends = median_interval(differences, differences)
-        return (
+        told = (
             f"{fmean(differences):+.1f} points at {queries:,} queries ({ends.low:+.1f} to {ends.high:+.1f}: "
             f"{ends.confidence:.0%} interval of the median over {len(differences)} seeds)"
         )
+        size = -abs(fmean(differences))
+        return told, (size, size)
 
     return measure
 

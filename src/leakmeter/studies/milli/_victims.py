@@ -16,7 +16,7 @@ from leakmeter.victims.load import load_victim
 from leakmeter.victims.victim import Victim
 
 _ATTACKER = 10_000  # images the paper gives the attacker; a fifth where the set at hand is not whole
-_EPOCHS = {"linear": 5, "mlp": 10, "milli-conv": 3}
+_EPOCHS = {"linear": 5, "mlp": 10, "milli-conv": 3, "lenet": 3}
 _MANY_EPOCHS = 30  # for the networks that only a GPU can train in reasonable time
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakmeter.studies.milli._learning import GPU_ONLY, Panel, Study
+from leakmeter.studies.milli._learning import GPU_ONLY, Panel, Study, told
 from leakmeter.studies.milli._table import (
     GRADIENTS,
     MEMBERSHIP,
@@ -16,6 +16,7 @@ from leakmeter.studies.milli._table import (
     worth,
 )
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row
 
 _CONV_STUDENT = {MEMBERSHIP: 100, GRADIENTS: 10, SMOOTHGRAD: 0, SMOOTHGRAD_1000: 0}
 PANELS = [
@@ -27,11 +28,11 @@ PANELS = [
     Panel("cifar10", "resnet18", "vgg11", most=GPU_ONLY),
 ]
 CLAIMS = [
-    Claim("mnist linear copied by mlp", "100× fewer queries", worth()),
-    Claim("mnist mlp copied by linear", "an initial 10× fewer queries", worth()),
+    Claim("mnist linear copied by mlp", "100× fewer queries", worth(), 100),
+    Claim("mnist mlp copied by linear", "an initial 10× fewer queries", worth(), 10),
     Claim("mnist mlp copied by milli-conv", "works much better than the reverse", accuracy_at(GRADIENTS, 10)),
     Claim("mnist milli-conv copied by mlp", "works much worse than the reverse", accuracy_at(GRADIENTS, 10)),
-    Claim("cifar10 resnet18 copied by vgg11", "10× fewer queries", times_fewer()),
+    Claim("cifar10 resnet18 copied by vgg11", "10× fewer queries", times_fewer(), 10),
     Claim("cifar10 vgg11 copied by resnet18", "gradients help very little", times_fewer()),
 ]
 
@@ -39,3 +40,8 @@ CLAIMS = [
 def main(settings: StudyOptions) -> dict[str, Any]:
     """Writes `milli-fig3.json` and `.png` into `out`; goes on where an earlier run stopped."""
     return Study("milli-fig3", settings).run(PANELS, CLAIMS)
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """The paper's sentences."""
+    return told(found, PANELS, CLAIMS)

@@ -20,6 +20,7 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.studies.copies import over_seeds
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.ours._panels import REHEARSAL, TABLES, Panel, table
+from leakmeter.studies.rows import Row, by_group, share
 
 PUBLISHED = {"adult": {"clamping": 0.945, "labels": 0.910}, "compas": {"clamping": 0.962, "labels": 0.922}}
 ARMS = ("no counterfactuals", "labels", "clamping", "boundary")
@@ -50,7 +51,7 @@ def main(settings: StudyOptions) -> dict[str, Any]:
 
 def _cell(settings: StudyOptions, make: Callable[[], Panel], arm: str, queries: int, seed: int) -> dict[str, Any]:
     panel, plain = make(), arm == ARMS[0]
-    options: dict[str, Any] = {} if plain else {"loss": arm}
+    options: dict[str, Any] = {} if plain else {"loss": arm, "joint": True}
     done = extract(
         "surrogate" if plain else "counterfactual",
         Oracle(panel.victim, "labels" if plain else "labels+counterfactual", queries, seed=seed),
@@ -65,3 +66,14 @@ def _cell(settings: StudyOptions, make: Callable[[], Panel], arm: str, queries: 
     score = done.curve[-1].score
     assert score is not None
     return {"fidelity": score.fidelity, "victim_accuracy": score.victim_accuracy, "n": score.n, **done.notes}
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """Fidelity of every way to learn, beside what was published of it; the published networks are others."""
+    told = []
+    for key, cells in by_group(found["cells"], " | seed").items():
+        name, arm = key.split(" | ")
+        values, paper = [cell["fidelity"] for cell in cells], PUBLISHED[name].get(arm)
+        what, budget = f"{name}, {arm}: fidelity", f"{found['queries']} queries"
+        told.append(share(what, values, cells[0]["n"], budget, paper=paper))
+    return told

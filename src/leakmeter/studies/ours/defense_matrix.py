@@ -26,6 +26,7 @@ from leakmeter.seeds import derive
 from leakmeter.studies.copies import over_seeds, victim_of
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.record import Record
+from leakmeter.studies.rows import Row, share
 from leakmeter.victims.victim import Victim
 
 DEFENSES = (
@@ -146,3 +147,20 @@ def _row(place: tuple[str, str, str], found: dict[str, list[Any]], bare: dict[st
         "accuracy_loss": fmean(cell["accuracy_loss"] for cell in honest),
         "distortion": fmean(cell["distortion"] for cell in honest),
     }
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """The best thief's fidelity under every defense."""
+    return best_thief(found, found["budgets"])
+
+
+def best_thief(found: dict[str, Any], budgets: dict[str, int]) -> list[Row]:
+    """A line for every defense; how many queries there were for each dataset."""
+    told = []
+    for row in found["table"]:
+        case = f"{row['dataset']}/{row['pool']}/{row['defense']}/"
+        honest = next(cell for key, cell in found["cells"].items() if key.startswith(f"{case}honest/"))
+        values = max((each["values"] for each in row["fidelity"].values()), key=fmean)
+        budget = f"{budgets[row['dataset']]:,} queries, costs honest users {row['accuracy_loss']:.1%} accuracy"
+        told.append(share(f"{case[:-1]}: the best thief's fidelity", values, honest["n"], budget))
+    return told

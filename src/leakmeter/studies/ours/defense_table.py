@@ -9,7 +9,8 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.ours._panels import REHEARSAL
 from leakmeter.studies.ours._panels import table as panel_of
-from leakmeter.studies.ours.defense_matrix import STEPS, Case, measured, table
+from leakmeter.studies.ours.defense_matrix import STEPS, Case, best_thief, measured, table
+from leakmeter.studies.rows import Row
 
 BUDGET, TEST = 1000, 1000
 
@@ -25,3 +26,8 @@ def main(settings: StudyOptions) -> dict[str, Any]:
         case = Case(settings, panel.victim, truth, panel.pool, min(BUDGET, len(panel.pool)), seed, panel.student)
         measured(record, f"{name}/rows", case)
     return record.write(table=table(record.content["cells"]))
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """The best thief's fidelity under every defense."""
+    return best_thief(found, dict.fromkeys((row["dataset"] for row in found["table"]), found["budget"]))

@@ -20,6 +20,7 @@ from leakmeter.extraction.given import Given, copy_from
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive, stream
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row
 from leakmeter.studies.victims import trained
 from leakmeter.traffic.client import Client, split
 from leakmeter.traffic.honest import honest_clients
@@ -175,3 +176,16 @@ def _draw(table: list[dict[str, Any]], path: Path) -> None:
     axes.set(xlim=(-0.03, 1.03), ylim=(0, 1.03), title="hollow: silent in some run; large: ten accounts")
     axes.legend(fontsize=7, loc="lower right")
     figure.savefig(path, dpi=150)
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """What a thief had when it set off an alarm, by detector, attack and number of accounts."""
+    told = []
+    for row in found["table"]:
+        ends = row["false alarms interval"]
+        budget = (
+            f"fired {row['fired']}; false alarms {row['false alarms']:.1%} ({ends['low']:.1%} to {ends['high']:.1%})"
+        )
+        what = f"{row['detector']}, {row['attack']}, accounts {row['accounts']}: fidelity the thief had"
+        told.append(Row(what, f"{row['fidelity the thief had']:.1%}", budget, int(row["fired"].split()[-1])))
+    return told

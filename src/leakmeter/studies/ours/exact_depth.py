@@ -14,6 +14,7 @@ from torch import nn
 from leakmeter.seeds import stream
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.ours.exact_queries import run_exact
+from leakmeter.studies.rows import Row, by_group, of_median
 
 D, OUTPUTS = 128, 10
 DEPTHS = (1, 2, 3, 4, 5, 6)
@@ -71,3 +72,13 @@ def _draw(means: dict[str, dict[int, dict[str, float]]], path: Path) -> None:
     axes.set_ylim(bottom=0)
     axes.legend()
     figure.savefig(path, dpi=150)
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """Queries a unit of every shape; a flat line would answer the paper's open question."""
+    told = []
+    for name, cells in by_group(found["cells"], ", seed").items():
+        exact = sum(cell["certificate"]["exact"] for cell in cells)
+        values = [cell["queries"] / cell["certificate"]["units"] for cell in cells]
+        told.append(of_median(f"{name}: queries a unit", values, f"{exact} of {len(cells)} exact"))
+    return told

@@ -16,6 +16,7 @@ from leakmeter.extraction.findings import Findings
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row, by_group, of_median
 from leakmeter.victims.load import load_victim
 
 D = 784
@@ -96,3 +97,14 @@ def _draw(means: dict[str, dict[int, float]], path: Path) -> None:
     axes.set(xlabel="hidden units h", ylabel="gradient queries per unit", title=f"exact reconstruction, d = {D}")
     axes.legend()
     figure.savefig(path, dpi=150)
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """Queries a unit of both methods at every width; the paper states an order only."""
+    told = []
+    for name, cells in by_group(found["cells"], ", seed").items():
+        h = int(name.partition("h=")[2])
+        exact = sum(cell.get("certificate", {}).get("exact", False) for cell in cells)
+        values = [cell["queries"] / h for cell in cells]
+        told.append(of_median(f"{name}: queries a unit", values, f"{exact} of {len(cells)} exact", paper="O(log h)"))
+    return told

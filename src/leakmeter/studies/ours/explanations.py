@@ -1,13 +1,15 @@
 """Which explanation may an owner show? Every kind and protection: what it makes a copy cost, and what it still tells.
 
-Three victims: a convolutional network of pictures, a network of a table, boosted trees of a table (`_panels.py`). For
-each explanation one thief reads it and one ignores it; what counts is the better of the two after so many queries.
-Usefulness is measured on the victim itself (`evaluation/usefulness.py`).
+Three victims: a network of a table, boosted trees of a table, a convolutional network of pictures (`_panels.py`). For
+each explanation one thief reads it, unless its own held-out answers say that this does not help, and one is shown
+none; what counts is the better of the two after so many queries. Usefulness is measured on the victim itself
+(`evaluation/usefulness.py`). Pictures are dear: they have fewer stops, fewer protections, and come last, seed by seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,6 +24,8 @@ from leakmeter.studies.copies import median_over_seeds, over_seeds
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.ours._panels import REHEARSAL, Panel, pictures, table, trees
 from leakmeter.studies.ours._pareto import draw
+from leakmeter.studies.ours._shown import markdown
+from leakmeter.studies.rows import Row, by_group, share
 from leakmeter.training.loop import Recipe
 
 NONE = "nothing"
@@ -29,27 +33,30 @@ SLOPES = ("gradient", "smoothgrad:10,0.1", "gradxinput", "integrated:10")
 ASKED = ("occlusion", "shap:2", "lime:120", "reasons:4", "counterfactual")
 HIDDEN = tuple(f"gradient/{each}" for each in ("top:5", "sign", "round:1", "noise:1.0", "abs"))
 ROWS = {
-    "pictures": (*SLOPES, "gradcam", *ASKED, *HIDDEN, "integrated:10/abs", "gradcam/top:5"),
+    "pictures": (*SLOPES, "gradcam", *ASKED, *(each for each in HIDDEN if each != "gradient/round:1")),
     "table": (*SLOPES, *ASKED, *HIDDEN, "shap:2/top:3", "shap:2/sign"),
     "trees": (*ASKED, "shap:2/top:3", "shap:2/sign", "shap:2/abs", "shap:2/noise:1.0"),
 }
 LEVELS = (0.9, 0.95)
+STOPS = {"table": (10, 30, 100), "trees": (10, 30, 100), "pictures": (10, 100)}
+MORE = 1000
+"""Queries at which also the thief who is shown nothing is looked at."""
+STEPS = 400
 INPUTS = 100
 """Test inputs on which usefulness is measured."""
 
 
 def main(settings: StudyOptions) -> dict[str, Any]:
     """Writes `explanations.json` and `.png`."""
-    stops = (10, 40) if settings.quick else (10, 100, 1000)
-    record = settings.record("explanations", stops=stops, rows=ROWS, seeds=[*settings.numbers])
-    study = _Study(settings, record, stops)
+    record = settings.record("explanations", stops=STOPS, rows=ROWS, steps=STEPS, seeds=[*settings.numbers])
+    study = _Study(settings, record)
     tables: dict[str, Any] = {}
     for name, make in _panels(settings).items():
         for count, seed in enumerate(settings.numbers, 1):
             study.seed(name, make, seed)
             tables[name] = study.table(name, [*settings.numbers][:count])
-            record.write(table=tables)
-            draw(tables, f"fidelity of the copy after {stops[0]} queries", settings.out / "explanations.png")
+            record.write(table=tables, shown={each: markdown(rows) for each, rows in tables.items()})
+            draw(tables, f"fidelity of the copy after {STOPS[name][0]} queries", settings.out / "explanations.png")
     return record.content
 
 
@@ -63,9 +70,9 @@ def _panels(settings: StudyOptions) -> dict[str, Callable[[int], Panel]]:
 
 
 class _Study:
-    def __init__(self, settings: StudyOptions, record: Any, stops: tuple[int, ...]) -> None:
-        self.settings, self.record, self.stops = settings, record, stops
-        self.recipe = Recipe(steps=60 if settings.quick else 1000, batch=16, lr=5e-3, schedule="cyclic")
+    def __init__(self, settings: StudyOptions, record: Any) -> None:
+        self.settings, self.record = settings, record
+        self.recipe = Recipe(steps=60 if settings.quick else STEPS, batch=16, lr=5e-3, schedule="cyclic")
 
     def seed(self, name: str, make: Callable[[int], Panel], seed: int) -> None:
         """One victim with one seed: a cell for each explanation."""
@@ -75,21 +82,29 @@ class _Study:
             if key not in self.record.content["cells"]:
                 panel = panel or make(seed)
                 self.settings.progress.say(key)
-                self.record.cell(key, partial(self._cell, panel, row, seed))
+                self.record.cell(key, partial(self._cell, name, panel, row, seed))
 
     def table(self, name: str, seeds: list[int]) -> dict[str, Any]:
-        """Of one kind of victim, a row for each explanation, over the seeds done so far."""
-        return {row: self._row(name, row, seeds) for row in self._rows(name)}
+        """Of one kind of victim, a row for each explanation that all seeds so far have."""
+        cells = self.record.content["cells"]
+        whole = [row for row in self._rows(name) if all(f"{name} | {row} | seed {seed}" in cells for seed in seeds)]
+        return {row: self._row(name, row, seeds) for row in whole}
 
     def _rows(self, name: str) -> tuple[str, ...]:
         return (NONE, *(ROWS[name][::4] if self.settings.quick else ROWS[name]))
 
-    def _cell(self, panel: Panel, row: str, seed: int) -> dict[str, Any]:
-        view = View.parse("probs" if row == NONE else f"probs+{row}")
+    def _stops(self, name: str, row: str) -> tuple[int, ...]:
+        if self.settings.quick:
+            return 10, 40
+        return (*STOPS[name], MORE) if row == NONE else STOPS[name]
+
+    def _cell(self, name: str, panel: Panel, row: str, seed: int) -> dict[str, Any]:
+        view, stops = View.parse("probs" if row == NONE else f"probs+{row}"), self._stops(name, row)
         attack, options = self._thief(panel, view)
-        oracle = Oracle(panel.victim, view, self.stops[-1], seed=seed)
-        pool = panel.pool[: self.stops[-1]]
-        done = extract(attack, oracle, seed=seed, test=panel.test, stops=self.stops, pool=pool, **options)
+        oracle = Oracle(panel.victim, view, stops[-1], seed=seed)
+        pool = panel.pool[: stops[-1]]
+        started = time.process_time()
+        done = extract(attack, oracle, seed=seed, test=panel.test, stops=stops, pool=pool, **options)
         x = panel.test[0][:INPUTS]
         useful = None if row == NONE else usefulness(panel.victim, str(view), x, seed)
         entry = oracle.ledger.entry("attack")
@@ -97,8 +112,9 @@ class _Study:
             "n": len(panel.test[0]),
             "curve": [[point.queries, point.score.fidelity] for point in done.curve if point.score is not None],
             "useful": None if useful is None else useful.model_dump() | {"gap": useful.gap},
+            "ignored": done.notes.get("explanations ignored at", []),
             "work": entry.work / max(1, entry.explanations),
-            "seconds": round(done.seconds, 1),
+            "cpu_seconds": round(time.process_time() - started, 1),
         }
 
     def _thief(self, panel: Panel, view: View) -> tuple[str, dict[str, Any]]:
@@ -108,7 +124,7 @@ class _Study:
             return attack, {"recipe": self.recipe, "student": panel.student}
         if panel.blind == "tabular":
             return panel.blind, {"effort": 0.2 if self.settings.quick else 1.0}
-        longer = Recipe(steps=2 * (self.recipe.steps or 0), batch=64, lr=2e-3, schedule="cyclic")
+        longer = Recipe(steps=5 * (self.recipe.steps or 0), batch=64, lr=2e-3, schedule="cyclic")
         return panel.blind, {"recipe": longer, "student": panel.student}
 
     def _row(self, name: str, row: str, seeds: list[int]) -> dict[str, Any]:
@@ -119,10 +135,10 @@ class _Study:
         facts: dict[str, Any] = {
             "seeds": len(seeds),
             "fidelity": {
-                stop: over_seeds([dict(curve)[stop] for curve in held], mine[0]["n"]) for stop in dict(held[0])
+                stop: over_seeds([dict(curve)[stop] for curve in held], mine[0]["n"]) for stop in dict(_curve(mine[0]))
             },
             "queries": {f"{level:.0%}": [crossing(curve, level) for curve in held] for level in LEVELS},
-            "cheaper": _factor(blind, held),
+            "cheaper": {f"{level:.0%}": _factor(blind, held, level) for level in LEVELS},
             "work": mine[0]["work"],
         }
         useful = [cell["useful"] for cell in mine if cell["useful"] is not None]
@@ -137,15 +153,23 @@ def _curve(cell: dict[str, Any]) -> list[tuple[int, float]]:
 
 def _better(reader: Curve, blind: Curve) -> list[tuple[int, float]]:
     """Whoever is shown an explanation may ignore it."""
-    ignored = dict(blind)
-    return [(queries, max(fidelity, ignored.get(queries, 0.0))) for queries, fidelity in reader]
+    read, ignored = dict(reader), dict(blind)
+    return [(queries, max(read.get(queries, 0.0), ignored.get(queries, 0.0))) for queries in sorted(read | ignored)]
 
 
-def _factor(plain: list[Curve] | list[list[tuple[int, float]]], explained: Any) -> Any:
-    """How many times cheaper a 90 % copy is, or the best that all made; None: cannot be told."""
-    for level in (LEVELS[0], None):
-        try:
-            return cheaper(plain, explained, level).model_dump(mode="json")
-        except LeakmeterError:
-            continue
-    return None
+def _factor(plain: Sequence[Curve], explained: Sequence[Curve], level: float) -> dict[str, Any] | None:
+    """How many times cheaper a copy of that fidelity is; None: some curve never reaches it, or all begin above it."""
+    try:
+        return cheaper(plain, explained, level).model_dump(mode="json")
+    except LeakmeterError:
+        return None
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """Fidelity of a copy after the fewest answers, by what is shown beside them."""
+    told = []
+    for key, cells in by_group(found["cells"], " | seed").items():
+        queries, _ = cells[0]["curve"][0]
+        values = [fidelity for cell in cells for _, fidelity in cell["curve"][:1]]
+        told.append(share(f"{key}: fidelity", values, cells[0]["n"], f"{queries} queries"))
+    return told

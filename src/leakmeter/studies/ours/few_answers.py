@@ -14,6 +14,7 @@ from leakmeter.extraction.base import extract
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.studies.copies import described, over_seeds, share_over_seeds, victim_of
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row, share
 
 QUERIES = 500
 
@@ -38,3 +39,10 @@ def _cell(settings: StudyOptions, data: str, seed: int) -> dict[str, Any]:
     chosen = [trial.name for trial in made.findings.tried if trial.chosen]
     facts = {"queries": oracle.ledger.spent(), "chosen": chosen, "seconds": round(made.seconds, 1)}
     return described(made.curve[-1].score) | facts
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """Mean fidelity, and the lowest."""
+    cells = list(found["cells"].values())
+    values, budget = [cell["fidelity"] for cell in cells], f"{found['queries']} queries; lowest {{:.1%}}"
+    return [share("fidelity", values, cells[0]["n"], budget.format(min(values)))]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from leakmeter.studies.copies import StolenCopy, at, over_seeds, share_over_seeds, steal
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.record import Record
+from leakmeter.studies.rows import Row, share
 
 
 class Arm(NamedTuple):
@@ -100,3 +101,17 @@ def _summary(record: Record, arm: Arm) -> dict[str, Any]:
             row = {"queries": queries, "accuracy_over_victim": share, "fidelity": fidelity, "aim": aim, "met": met}
             rows.append(row)
     return {"dataset": arm.dataset, "arm": arm.name, "view": arm.view, "rows": rows}
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """The share of the victim's accuracy of every arm, beside our aim."""
+    told = []
+    for each in found["summary"]:
+        cells = [cell for key, cell in found["cells"].items() if key.startswith(f"{each['dataset']}/{each['arm']}/")]
+        for row in each["rows"]:
+            points = [at(cell, row["queries"]) for cell in cells]
+            shares = [point["accuracy"] / point["victim_accuracy"] for point in points]
+            most, what = 1 / min(point["victim_accuracy"] for point in points), f"{each['dataset']}, {each['arm']}"
+            aim, n, budget = row.get("aim"), points[0]["n"], f"{row['queries']:,} queries"
+            told.append(share(f"{what}: share of the victim's accuracy", shares, n, budget, goal=aim, most=most))
+    return told

@@ -22,6 +22,7 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive, stream
 from leakmeter.studies.copies import described, median_over_seeds, victim_of
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row, by_group, of_median
 from leakmeter.training.loop import Batch, Recipe, fit
 
 BUDGETS = {"mnist": 2_000, "fashion-mnist": 20_000}
@@ -115,3 +116,13 @@ def _agreement(students: list[nn.Module], generator: nn.Module, batch: Batch, _:
 
 def _loss(model: nn.Module, batch: Batch, _: torch.Generator) -> Tensor:
     return l1_loss(model(batch[0]), batch[1])
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """What a generator adds to the share of the victim's accuracy."""
+    return [
+        of_median(
+            f"{name}: gain of a generator", [_gain(cell) for cell in cells], f"{found['budgets'][name]:,} queries"
+        )
+        for name, cells in by_group(found["cells"]).items()
+    ]

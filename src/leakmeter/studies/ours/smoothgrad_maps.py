@@ -15,6 +15,7 @@ from leakmeter.oracle.view import View
 from leakmeter.seeds import stream
 from leakmeter.studies.milli._victims import paper_victim, shared_out
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.victim import Victim
 
@@ -85,3 +86,9 @@ def _visible(gradient: Tensor) -> Tensor:
     """Signed about the middle for grey images; the absolute value for colour, as in the paper."""
     scaled = gradient / gradient.abs().max().clamp_min(torch.finfo(gradient.dtype).tiny)
     return (scaled + 1) / 2 if len(gradient) == 1 else scaled.abs()
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """How near the maps stay to the raw gradient as noise grows."""
+    cosines = found["cosine_to_the_raw_gradient"].items()
+    return [Row(f"{noise}: cosine to the raw gradient", f"{value:.2f}", found["victim"]) for noise, value in cosines]

@@ -10,6 +10,7 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.studies.copies import share_over_seeds
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.record import Record
+from leakmeter.studies.rows import Row, by_group, share
 from leakmeter.studies.victims import trained
 from leakmeter.victims.load import load_victim
 
@@ -58,3 +59,13 @@ def _summary(record: Record, pool: str, seeds: range) -> dict[str, Any]:
         "interval": share["interval"],
         "fidelity": sum(cell["fidelity"] for cell in cells) / len(cells),
     }
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """The share of the victim's accuracy from every pool."""
+    told = []
+    for pool, cells in by_group(found["cells"]).items():
+        shares = [cell["accuracy"] / cell["victim_accuracy"] for cell in cells]
+        most, budget = 1 / min(cell["victim_accuracy"] for cell in cells), f"{found['budget']:,} queries"
+        told.append(share(f"{pool}: share of the victim's accuracy", shares, cells[0]["n"], budget, most=most))
+    return told

@@ -19,6 +19,7 @@ from leakmeter.certificates.sampling import Sampling, collect
 from leakmeter.evaluation.intervals import exact
 from leakmeter.evasion.base import evade
 from leakmeter.progress import SILENT, Progress
+from leakmeter.studies.rows import Row, by_group, share
 
 Norm = Literal["linf", "l2"]
 SIZES: dict[Norm, tuple[float, ...]] = {
@@ -119,3 +120,15 @@ def draw(lines: dict[str, list[dict[str, Any]]], path: Path) -> None:
         axes.set(xlabel=f"{norm} size of the attack", ylabel="accuracy", ylim=(0, 1))
         axes.legend(fontsize="small")
     figure.savefig(path, dpi=150)
+
+
+def attack_rows(cells: dict[str, list[dict[str, Any]]], paper: dict[str, dict[float, float]]) -> list[Row]:
+    """The accuracy left at the middle and the largest size of every line."""
+    rows = []
+    for name, lines in by_group(cells).items():
+        for place in (len(lines[0]) // 2, -1):
+            points = [line[place] for line in lines]
+            eps, n = points[0]["eps"], points[0]["interval"]["n"]
+            what, values = f"{name}: accuracy at {eps:g}", [point["accuracy"] for point in points]
+            rows.append(share(what, values, n, f"{n} images", paper=paper.get(name, {}).get(eps)))
+    return rows

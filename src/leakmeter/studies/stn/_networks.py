@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from statistics import NormalDist, fmean
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from leakmeter.data.catalogue import load
 from leakmeter.data.places import cache
 from leakmeter.evaluation.intervals import exact
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import NONE, Row, share
 from leakmeter.studies.victims import trained
 from leakmeter.training.loop import Recipe
 
@@ -86,6 +88,7 @@ def describe(certificate: Certificate, y: Tensor, radii: Sequence[float]) -> dic
         "alpha": certificate.alpha,
         "sigma": certificate.sigma,
         "abstained": (certificate.labels < 0).double().mean().item(),
+        "p_a": certificate.p_a(y),
         "bounds": {bound: _under(certificate.recompute(bound=bound), y, radii) for bound in BOUNDS},
     }
 
@@ -103,6 +106,39 @@ def _under(certificate: Certificate, y: Tensor, radii: Sequence[float]) -> dict[
             for radius in radii
         ],
     }
+
+
+def certified_row(
+    name: str, cells: list[dict[str, Any]], radius: float, bound: str, *, paper: float | None = None
+) -> Row:
+    """Certified accuracy at a radius over seeds, beside the accuracy of the smoothed classifier."""
+    points = [_at(cell, radius, bound)["accuracy"] for cell in cells]
+    natural = fmean(cell["natural_smoothed"] for cell in cells)
+    budget = f"{cells[0]['n']:,} votes, {cells[0]['images']:,} images, {natural:.1%} without attack"
+    return share(f"{name}: certified at {radius:g}, {bound}", points, cells[0]["images"], budget, paper=paper)
+
+
+def radius_row(name: str, cells: list[dict[str, Any]], goal: float | None = None) -> Row:
+    """The average radius, and how p_A is spread: an average alone tells little of it.
+
+    The tight radius is σ Φ⁻¹(p_A), so that a radius reached is a p_A reached, at the confidence of the certificate.
+    """
+    mean = fmean(cell["bounds"]["tight"]["average_radius"] for cell in cells)
+    points = cells[0]["bounds"]["tight"]["certified"]
+    radii = [point["radius"] for point in points][:: max(1, len(points) // 5)]
+    reached = [fmean(_at(cell, radius, "tight")["accuracy"] for cell in cells) for radius in radii]
+    chances = [NormalDist().cdf(radius / cells[0]["sigma"]) for radius in radii]
+    spread = ", ".join(f"{p:.4f} in {part:.1%}" for p, part in zip(chances, reached, strict=True))
+    budget = f"{cells[0]['n']:,} votes, {cells[0]['images']:,} images; p_A over {spread}"
+    met = None if goal is None else mean >= goal
+    return Row(
+        f"{name}: average radius", f"{mean:.3f}", budget, len(cells), NONE if goal is None else f"goal {goal}", met
+    )
+
+
+def _at(cell: dict[str, Any], radius: float, bound: str) -> dict[str, Any]:
+    (point,) = (each for each in cell["bounds"][bound]["certified"] if each["radius"] == radius)
+    return dict(point)
 
 
 def measured(

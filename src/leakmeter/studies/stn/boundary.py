@@ -11,7 +11,8 @@ from leakmeter.evaluation.intervals import exact
 from leakmeter.evasion.base import evade
 from leakmeter.progress import SILENT, Progress
 from leakmeter.studies.options import StudyOptions
-from leakmeter.studies.stn._attacks import SIZES, Defended, curve, draw
+from leakmeter.studies.rows import Row
+from leakmeter.studies.stn._attacks import SIZES, Defended, attack_rows, curve, draw
 from leakmeter.studies.stn._networks import images, smoothed
 
 ARMS = [("stability", 0.7), ("plain", 0.0)]
@@ -57,3 +58,8 @@ def walked(
         left = int((right & ~(broken & (evasion.distance <= eps))).sum())
         points.append({"eps": eps, "accuracy": left / len(y), "interval": exact(left, len(y)).model_dump()})
     return points
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """What attacks leave."""
+    return attack_rows(found["cells"], {})

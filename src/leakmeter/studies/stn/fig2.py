@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from leakmeter.studies.options import StudyOptions
-from leakmeter.studies.stn._attacks import SIZES, Defended, curve, draw
+from leakmeter.studies.rows import Row
+from leakmeter.studies.stn._attacks import SIZES, Defended, attack_rows, curve, draw
 from leakmeter.studies.stn._networks import RECIPE, images, smoothed
 
 SIGMA = 0.7
@@ -15,8 +16,8 @@ PAPER = {
     "stn, transfer, linf": dict(
         zip(SIZES["linf"], (0.974, 0.960, 0.941, 0.904, 0.845, 0.758, 0.646, 0.503), strict=True)
     ),
-    "note": "from the authors' attacks.txt: examples made against a natural network, not a Madry one",
 }
+"""From the authors' attacks.txt: examples made against a natural network, not a Madry one."""
 
 
 def main(settings: StudyOptions) -> dict[str, Any]:
@@ -47,3 +48,8 @@ def main(settings: StudyOptions) -> dict[str, Any]:
         settings.out / "stn-fig2.png",
     )
     return found
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """What attacks leave."""
+    return attack_rows(found["cells"], PAPER)

@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from leakmeter.studies.options import StudyOptions
-from leakmeter.studies.stn._attacks import SIZES, Defended, curve, draw
+from leakmeter.studies.rows import Row
+from leakmeter.studies.stn._attacks import SIZES, Defended, attack_rows, curve, draw
 from leakmeter.studies.stn._networks import RECIPE, SIGMAS, images, smoothed
 
 
@@ -32,3 +33,8 @@ def main(settings: StudyOptions) -> dict[str, Any]:
         settings.out / "stn-fig3.png",
     )
     return found
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """What attacks leave."""
+    return attack_rows(found["cells"], {})

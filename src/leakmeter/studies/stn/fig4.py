@@ -10,6 +10,7 @@ import numpy as np
 
 from leakmeter.certificates import pixeldp_analytic_radius, pixeldp_radius, renyi_radius, tight_radius
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row
 
 BOUNDS = {
     "tight": tight_radius,
@@ -32,6 +33,13 @@ def main(settings: StudyOptions) -> dict[str, Any]:
     )
     _draw(found, settings.out / "stn-fig4.png")
     return found
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """The Rényi bound over PixelDP's, at the worst place of the region."""
+    region = found["region"]
+    least, budget = region["renyi_over_pixeldp"][0], f"{region['points']:,} points, no randomness"
+    return [Row("Rényi over PixelDP, least", f"{least:.3f}", budget, paper="above 1", met=least > 1)]
 
 
 def _curve(spread: int, points: int) -> dict[str, list[float]]:

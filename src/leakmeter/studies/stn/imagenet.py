@@ -16,6 +16,7 @@ from leakmeter.certificates import certify
 from leakmeter.errors import UsageError
 from leakmeter.seeds import stream
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import Row
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.victim import Question, Victim
 
@@ -58,3 +59,8 @@ def _certified(victim: Victim, images: int, votes: int, seed: int) -> dict[str, 
     start = time.process_time()
     found = certify(Asked(victim), x, sigma=SIGMA, n=votes, alpha=0.001, seed=seed)
     return {"cpu_seconds": time.process_time() - start, "abstained": int((found.labels < 0).sum())}
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """What one picture costs."""
+    return [Row("seconds an image", f"{found['seconds_an_image']:.1f}", f"{found['n']} votes; {found['total']}")]

@@ -9,6 +9,7 @@ import torch
 
 from leakmeter.certificates import Certificate, predict
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.rows import NONE, Row, by_group
 from leakmeter.studies.stn._attacks import Defended
 from leakmeter.studies.stn._networks import ALPHA, images, smoothed, votes
 
@@ -28,6 +29,19 @@ def main(settings: StudyOptions) -> dict[str, Any]:
         for reach in REACH:
             record.cell(f"{reach} R/seed{number}", partial(flips, network, x, certificate, reach, seed=number))
     return record.write()
+
+
+def rows(found: dict[str, Any]) -> list[Row]:
+    """How many certified predictions an attack flips, by its reach: within the radius none."""
+    told = []
+    for name, cells in by_group(found["cells"]).items():
+        flipped, attacked = (sum(cell[key] for cell in cells) for key in ("flipped", "attacked"))
+        inside = float(name.split()[0]) < 1
+        paper, met = ("0", flipped == 0) if inside else (NONE, None)
+        told.append(
+            Row(f"flipped within {name}", f"{flipped} of {attacked}", f"{found['n']:,} votes", len(cells), paper, met)
+        )
+    return told
 
 
 def flips(

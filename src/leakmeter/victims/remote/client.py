@@ -32,6 +32,14 @@ class BadAnswer(ValueError):
     """An answer that cannot be read; the message ends the sentence "the last time ..."."""
 
 
+class Misdescribed(BadAnswer):
+    """An answer that the facts given do not fit: before any was understood, it would come again."""
+
+
+class Unexplained(Misdescribed):
+    """An answer whose explanation is not where, or not as large as, it was said to be."""
+
+
 class NotFound(VictimError):
     """The server knows no such address."""
 

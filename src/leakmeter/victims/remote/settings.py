@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from leakmeter.settings import Settings, checked
+from leakmeter.victims.explained import OwnExplanation
 
 
 class RemoteSettings(Settings):
@@ -31,6 +32,8 @@ class RemoteSettings(Settings):
     """Seconds to wait in all for a server that says "later" to one request."""
     output: str | None = None
     """Which output to read, where the model has several."""
+    explanation: OwnExplanation | None = None
+    """The output that holds an explanation, where the model gives one."""
 
 
 def make_settings(given: RemoteSettings | Mapping[str, Any]) -> RemoteSettings:

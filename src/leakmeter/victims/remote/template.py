@@ -3,6 +3,7 @@
 url = "https://api.example.com/v1/classify"
 answer = "predictions.*.scores"     # where the outputs are: keys, indices, and * for each of a list
 names = ["cat", "dog"]              # where the API speaks of classes by name: their order
+explanation = {field = "predictions.*.shap", kind = "shap"}   # where an answer explains itself, if it does
 outputs = "probs"                   # input_shape, low, high, classes: the facts, here or by keyword
 [headers]
 x-api-key = "{key}"                 # the key of the variable that key_env names
@@ -13,6 +14,7 @@ instances = "{rows}"                # a list of inputs; "{row}" instead: one inp
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -24,12 +26,14 @@ from pydantic_core import to_json
 from leakmeter.errors import UsageError, first_line
 from leakmeter.files import check_announced
 from leakmeter.settings import Settings, checked
+from leakmeter.victims.explained import OwnExplanation
 from leakmeter.victims.facts import UNSAID, Bound, Facts
-from leakmeter.victims.remote.client import BadAnswer
-from leakmeter.victims.remote.protocol import as_numbers, parse
+from leakmeter.victims.remote.client import BadAnswer, Unexplained
+from leakmeter.victims.remote.protocol import as_numbers, by_number, parse
 from leakmeter.victims.remote.written_keys import refuse_keys
 
 _ROWS, _ROW = b'"{rows}"', b'"{row}"'
+_FIRST = re.compile(r"(https?://[^?#]+/v1/models/[^/?#:]+(?:/versions/[^/?#:]+)?)(?::predict)?/?", re.IGNORECASE)
 
 
 class Description(Settings):
@@ -50,15 +54,17 @@ class Description(Settings):
     high: float | None = None
     classes: int | None = None
     outputs: str | None = None
+    explanation: OwnExplanation | None = None
+    """Where an answer explains itself, and how."""
 
 
 class Template:
     """An API as its description says: the same face as `OpenInference`."""
 
-    def __init__(self, description: Description) -> None:
+    def __init__(self, description: Description, names: tuple[str, ...] | None = None) -> None:
         self.url = description.url
         self._text, self._path = to_json(description.request), description.answer.split(".")
-        self._names = description.names
+        self._names, self.own = description.names or names, description.explanation
         places = [place for place in (_ROWS, _ROW) if place in self._text]
         if len(places) != 1 or self._text.count(places[0]) != 1:
             raise UsageError(f"expected {_ROWS.decode()} or {_ROW.decode()} once in the request of the description")
@@ -79,21 +85,40 @@ class Template:
 
     def decode(self, body: bytes) -> np.ndarray:
         """The outputs in an answer."""
-        found = self._by_number(_walk(parse(body), self._path), depth=0)
+        return self._outputs(parse(body))
+
+    def decode_explained(self, body: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """The same, and the explanation beside them."""
+        assert self.own is not None
+        document = parse(body)
+        outputs = self._outputs(document)
+        try:
+            found = _walk(document, self.own.field.split("."))
+            return outputs, as_numbers(self._maps([found] if self.rows == 1 else found))
+        except BadAnswer as error:
+            raise Unexplained(f"{error}, where its explanation should be") from error
+
+    def _outputs(self, document: Any) -> np.ndarray:
+        found = by_number(_walk(document, self._path), self._names)
         return as_numbers([found] if self.rows == 1 else found)
 
-    def _by_number(self, data: Any, depth: int) -> Any:
-        """Names of classes replaced by their places, and scores by name put in order."""
-        if self._names is None or isinstance(data, int | float):
-            return data
-        if isinstance(data, list) and depth < 2:
-            return [self._by_number(each, depth + 1) for each in data]
+    def _maps(self, rows: Any) -> Any:
+        """Maps by the names of classes put in order."""
+        if self._names is None or not isinstance(rows, list):
+            return rows
         try:
-            if isinstance(data, dict):
-                return [data[name] for name in self._names]
-            return self._names.index(data)
-        except (KeyError, ValueError) as error:
-            raise BadAnswer("its answer spoke of other classes than the description names") from error
+            return [[row[name] for name in self._names] if isinstance(row, dict) else row for row in rows]
+        except KeyError as error:
+            raise BadAnswer("it spoke of other classes than were named") from error
+
+
+def first_protocol(address: str, output: str | None, own: OwnExplanation | None = None) -> Description | None:
+    """TensorFlow Serving's protocol, which KServe calls v1; None: not such an address. It says nothing of its model."""
+    found = _FIRST.fullmatch(address)
+    if found is None:
+        return None
+    place = "predictions" if output is None else f"predictions.*.{output}"
+    return Description(url=f"{found[1]}:predict", request={"instances": "{rows}"}, answer=place, explanation=own)
 
 
 def read_description(path: Path) -> Description:

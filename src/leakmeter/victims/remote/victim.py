@@ -7,22 +7,22 @@ be given by keyword. See `client.py` for what a repeated request costs.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from leakmeter.errors import VictimError
-from leakmeter.victims.facts import Facts
 from leakmeter.victims.kind import Request, VictimKind
-from leakmeter.victims.remote.client import SLACK, BadAnswer, Client
+from leakmeter.victims.remote.client import SLACK, BadAnswer, Client, Misdescribed, Unexplained
+from leakmeter.victims.remote.explained import check_own, conform_maps, said
 from leakmeter.victims.remote.pace import Abandoned
-from leakmeter.victims.remote.protocol import open_model
 from leakmeter.victims.remote.settings import RemoteSettings
-from leakmeter.victims.remote.template import Template, read_description
+from leakmeter.victims.remote.wire import WireFormat, connect
 from leakmeter.victims.spec import VictimSpec, from_array
 from leakmeter.victims.victim import Charge, Question, Victim
 
@@ -32,22 +32,8 @@ _GLANCE = 0.2  # seconds between two looks at what is under way
 _ROUNDS = 2  # requests a thread sends before all wait for the slowest; the more, the more a failure can lose
 
 
-class WireFormat(Protocol):
-    """How an API writes questions and answers, and what it says of its model."""
-
-    url: str
-    rows: int | None
-    facts: Facts
-
-    def encode(self, x: np.ndarray) -> bytes:
-        """A request."""
-
-    def decode(self, body: bytes) -> np.ndarray:
-        """The outputs in an answer, or BadAnswer."""
-
-
-class WrongShape(BadAnswer):
-    """Rows enough, but not as wide as they should be."""
+_Decode = Callable[[bytes, int], tuple[np.ndarray, ...]]
+"""From a body and the number of rows asked to what was answered."""
 
 
 class RemoteKind(VictimKind):
@@ -65,14 +51,8 @@ class RemoteKind(VictimKind):
         """The victim, of which nothing has been asked but its metadata."""
         text, settings, share = str(source), request.remote or RemoteSettings(), request.share
         pace = None if share is None else share.pace
-        wire: WireFormat
-        if text.lower().endswith(".toml"):
-            description = read_description(Path(text))
-            wire = Template(description)
-            client = Client(wire.url, settings, description.headers, pace)
-        else:
-            client = Client(text, settings, pace=pace)
-            wire = open_model(text, client, request.ends.output or settings.output)
+        output = request.ends.output or settings.output
+        client, wire = connect(text, settings, output, request.facts.class_names, pace)
         connections = settings.concurrency if share is None else share.connections
         facts = replace(request.facts.or_else(wire.facts), model_shape=wire.facts.input_shape)
         return facts.trusted(lambda spec: RemoteVictim(spec, client, wire, settings, connections))
@@ -100,7 +80,10 @@ class RemoteVictim(Victim):
         self, spec: VictimSpec, client: Client, wire: WireFormat, settings: RemoteSettings, connections: int
     ) -> None:
         super().__init__(spec)
-        self._client, self._wire, self._understood = client, wire, False
+        if wire.own is not None:
+            self.own_explanation, self.notes = check_own(wire.own, spec), (said(wire.own),)
+        self._client, self._wire = client, wire
+        self._understood = self._explained = False
         rows = settings.rows or min(_ROWS, max(1, _NUMBERS // spec.features))
         self._rows = min(rows, wire.rows or rows)
         # Not of `connections`: the pieces must be the same for all, since their ids seed whatever noise a defense adds.
@@ -113,12 +96,29 @@ class RemoteVictim(Victim):
         self._pool.shutdown(wait=False)
 
     def compute(self, x: Tensor, question: Question) -> Tensor:
-        """Answers in the order of the rows. The first failure ends the question, once nothing is under way."""
+        """Answers in the order of the rows."""
+        answers = self._answers(x, question, lambda body, n: (_conform(self._wire.decode(body), n, self.spec),))
+        return _joined(answers, 0).to(x.device)
+
+    def compute_explained(self, x: Tensor, question: Question) -> tuple[Tensor, Tensor]:
+        """The same, with the explanation that stands in each answer."""
+        answers = self._answers(x, question, self._both)
+        return _joined(answers, 0).to(x.device), _joined(answers, 1).to(x)
+
+    def _both(self, body: bytes, n: int) -> tuple[np.ndarray, ...]:
+        assert self.own_explanation is not None
+        outputs, maps = self._wire.decode_explained(body)
+        return _conform(outputs, n, self.spec), conform_maps(maps, n, self.own_explanation, self.spec)
+
+    def _answers(self, x: Tensor, question: Question, decode: _Decode) -> list[tuple[np.ndarray, ...]]:
+        """What `decode` makes of each answer. The first failure ends the question, once nothing is under way."""
         rows, stop, charge = x.detach().cpu().numpy(), threading.Event(), question.charge
         starts = range(0, len(rows), self._rows)
-        requests: list[Future[np.ndarray]] = []
+        requests: list[Future[tuple[np.ndarray, ...]]] = []
         try:
-            requests.extend(self._pool.submit(self._ask, rows[i : i + self._rows], charge, stop) for i in starts)
+            requests.extend(
+                self._pool.submit(self._ask, rows[i : i + self._rows], charge, stop, decode) for i in starts
+            )
             while wait(requests, _GLANCE).not_done:  # an interrupt that another thread took is seen between two waits
                 pass
         except BaseException:  # interrupted
@@ -131,28 +131,26 @@ class RemoteVictim(Victim):
         for error in failures:
             if not isinstance(error, Abandoned):
                 raise error
-        return from_array(np.concatenate([request.result() for request in requests])).to(x.device)
+        return [request.result() for request in requests]
 
-    def _ask(self, x: np.ndarray, charge: Charge, stop: threading.Event) -> np.ndarray:
-        def read(body: bytes) -> np.ndarray:
-            outputs = _conform(self._wire.decode(body), len(x), self.spec, x.dtype)
-            self._understood = True
-            return outputs
+    def _ask(self, x: np.ndarray, charge: Charge, stop: threading.Event, decode: _Decode) -> tuple[np.ndarray, ...]:
+        def read(body: bytes) -> tuple[np.ndarray, ...]:
+            found = decode(body, len(x))
+            self._understood, self._explained = True, self._explained or len(found) > 1
+            return found
 
-        def read_first(body: bytes) -> np.ndarray:
+        def read_first(body: bytes) -> tuple[np.ndarray, ...]:
             """Before any answer was understood, a wrong shape is no accident and would come again."""
             try:
                 return read(body)
-            except WrongShape as error:
-                if self._understood:
+            except Misdescribed as error:
+                if self._explained if isinstance(error, Unexplained) else self._understood:
                     raise
-                raise VictimError(
-                    f"the victim {self.spec.name} is not as described: {error}; set classes and outputs, or choose "
-                    "another of its outputs with output=NAME, on the command line --output NAME"
-                ) from error
+                raise VictimError(f"the victim {self.spec.name} is not as described: {error}") from error
 
         try:
-            most = SLACK + _NUMBER * len(x) * self.spec.classes
+            shown = 0 if self.own_explanation is None else self.spec.features
+            most = SLACK + _NUMBER * len(x) * self.spec.classes * (1 + shown)
             body = self._wire.encode(x)
             return self._client.post(self._wire.url, body, read_first, lambda: charge(len(x)), stop, most)
         except BaseException:
@@ -160,7 +158,11 @@ class RemoteVictim(Victim):
             raise
 
 
-def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[Any]) -> np.ndarray:
+def _joined(answers: list[tuple[np.ndarray, ...]], column: int) -> Tensor:
+    return from_array(np.concatenate([answer[column] for answer in answers]))
+
+
+def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec) -> np.ndarray:
     """The outputs as the spec promises them, or what is wrong with them."""
     labels = spec.outputs == "labels"
     wanted = (rows,) if labels else (rows, spec.classes)
@@ -168,8 +170,13 @@ def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[A
     if narrow and spec.outputs == "probs" and spec.classes == 2:  # the probability of the second class
         outputs = np.stack([1 - outputs.reshape(rows), outputs.reshape(rows)], 1)
     if outputs.shape != wanted and not (narrow and (labels or spec.classes == 1)):
-        kind = WrongShape if len(outputs.shape) and len(outputs) == rows else BadAnswer  # rows are lost now and then
-        raise kind(f"its answer had the shape {outputs.shape} instead of {wanted}")
+        wrong = f"its answer had the shape {outputs.shape} instead of {wanted}"
+        if len(outputs.shape) == 0 or len(outputs) != rows:  # rows are lost now and then
+            raise BadAnswer(wrong)
+        raise Misdescribed(
+            f"{wrong}; set classes and outputs, or choose another of its outputs with output=NAME, on the command line "
+            "--output NAME"
+        )
     outputs = outputs.reshape(wanted)
     if not np.isfinite(outputs).all():
         raise BadAnswer("its answer held NaN or infinity")
@@ -179,7 +186,7 @@ def _conform(outputs: np.ndarray, rows: int, spec: VictimSpec, dtype: np.dtype[A
         return outputs.astype(np.int64)
     if spec.outputs == "probs" and not _may_be_probabilities(outputs):
         raise BadAnswer("its answer held numbers that are no probabilities, though outputs is probs")
-    return outputs.astype(dtype)
+    return outputs.astype(np.float64 if spec.dtype == torch.float64 else np.float32)
 
 
 def _may_be_probabilities(outputs: np.ndarray) -> bool:

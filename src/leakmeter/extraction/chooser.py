@@ -1,0 +1,252 @@
+"""Which copy to make of given answers: candidates learn most of them and are compared on the rest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from leakmeter.errors import Inconclusive
+from leakmeter.evaluation.score import predict
+from leakmeter.extraction.base import AttackJob
+from leakmeter.extraction.students import STUDENTS, Lesson, usual_students
+from leakmeter.extraction.students.augment import Augmentation, augmentations
+from leakmeter.extraction.students.mean import Mean
+from leakmeter.extraction.students.reading import Reading, readings
+from leakmeter.extraction.students.reduced import reduced_spec, whole
+from leakmeter.oracle.answer import Answer, to_labels
+from leakmeter.seeds import derive, stream
+from leakmeter.victims.spec import VictimSpec
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to make a copy."""
+
+    student: str
+    reading: Reading
+    augmentation: Augmentation
+
+    def __str__(self) -> str:
+        return f"{self.student}, {self.reading}" + ("" if self.augmentation == "none" else f", {self.augmentation}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """How often candidates that learned the other answers agreed, in the mean, with those held out."""
+
+    candidates: tuple[Candidate, ...]
+    held_out: float
+    model: nn.Module
+
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.candidates))
+
+
+class Answered(Protocol):
+    """Queries and what was answered to them."""
+
+    @property
+    def x(self) -> Tensor:
+        """All queries, as students see them."""
+
+    @property
+    def answer(self) -> Answer:
+        """All answers."""
+
+    def plausible(self) -> Tensor:
+        """Rows that may be held out: those most like what the victim is meant for."""
+
+
+class Settings(Protocol):
+    """What an attack says of how to choose: see `Auto`, which has all of it."""
+
+    @property
+    def students(self) -> tuple[str, ...] | None:
+        """What to try as the copy; None: all that suit the input."""
+
+    @property
+    def effort(self) -> float:
+        """Scales the time spent on learning."""
+
+    @property
+    def held_out(self) -> float:
+        """The share of the answers that decides."""
+
+    def seconds_for(self, n: int, spec: VictimSpec) -> float:
+        """What a copy from `n` answers is worth."""
+
+
+class Chooser:
+    """Compares candidates on answers held out, and copies with the best, whoever asked for them.
+
+    Of large pictures the asker holds what students see, reduced; a copy takes the victim's own.
+    """
+
+    def __init__(self, attack: Settings, spec: VictimSpec, job: AttackJob, asker: Answered) -> None:
+        self.attack, self.job, self.asker = attack, job, asker
+        self.victim, self.spec = spec, reduced_spec(spec)
+        self.ranking: list[_Trial] = []
+        self.searched = 0
+        """How many answers there were when all candidates were last compared."""
+        self.tried: dict[str, float] = {}
+
+    def copied(self, name: str) -> nn.Module:
+        """A copy from all answers there are."""
+        return self._whole(self.best(name), name)
+
+    def compared(self, name: str) -> dict[tuple[Candidate, ...], float]:
+        """What all candidates came to on answers held out; nothing where these are too few."""
+        self.best(name)
+        return {trial.candidates: trial.held_out for trial in self.ranking}
+
+    def copied_by(self, candidates: tuple[Candidate, ...], name: str) -> nn.Module:
+        """A copy from all answers there are, by these."""
+        return self._whole(_Trial(candidates, 0.0, Mean([])), name)
+
+    def _whole(self, best: _Trial, name: str) -> nn.Module:
+        return whole(self._copy(best, name), self.victim)
+
+    def coarse(self, best: _Trial) -> bool:
+        """Whether answers say little more than a label: by what they show, or by what proved best to read of them."""
+        return best.candidates[0].reading == "labels" or not self.asker.answer.view.tells_logits
+
+    def best(self, name: str) -> _Trial:
+        """The candidate to use: all are compared anew when answers have multiplied, in between the two best of then."""
+        x, rows = self.asker.x, self.asker.plausible()
+        if len(x) < LEAST:
+            return self._simplest()
+        rows = rows[torch.randperm(len(rows), generator=stream(self.job.seed, "held out", name))]
+        held = rows[: max(1, round(self.attack.held_out * len(x)))]
+        learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
+        part = _Part(x, self.asker.answer, learned, held)
+        if len(x) < MULTIPLIED * self.searched:
+            names = [*(self.attack.students or usual_students(self.spec))]
+            again = [trial for trial in self.ranking if len(trial.candidates) == 1][:AGAIN]
+            again.sort(key=lambda trial: names.index(trial.candidates[0].student))  # the simpler first, as before
+            trials = [self._try(trial.candidates[0], part, name) for trial in again]
+        else:
+            trials, self.searched = self._search(part, name), len(x)
+        self.ranking = part.ranked([*trials, *self._both(trials, part)])
+        self.tried |= {str(trial): trial.held_out for trial in self.ranking}
+        return self.ranking[0]
+
+    def _simplest(self) -> _Trial:
+        """What to use where there are too few answers to hold some out."""
+        way, change = self._readings()[0], augmentations(self.spec)[0]
+        student = (self.attack.students or usual_students(self.spec))[0]
+        return _Trial((Candidate(student, way, change),), 0.0, Mean([]))
+
+    def _readings(self) -> tuple[Reading, ...]:
+        return readings(self.asker.answer.view, self.spec.classes, large=self.spec.features > SMALL)
+
+    def _search(self, part: _Part, name: str) -> list[_Trial]:
+        """Students first, then for the best of them the other ways to read answers, then the other augmentations."""
+        ways, changes = self._readings(), augmentations(self.spec)
+        names = self.attack.students or usual_students(self.spec)
+        trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in names]
+        best = part.ranked(trials)[0].candidates[0]
+        trials += [self._try(replace(best, reading=way), part, name) for way in ways[1:] if way != "labels"]
+        if len(ways) > 1:
+            trials += self._if_better(
+                replace(part.ranked(trials)[0].candidates[0], reading="labels"), trials, part, name
+            )
+        for change in changes[1:]:
+            best = part.ranked(trials)[0].candidates[0]
+            trials += self._if_better(replace(best, augmentation=change), trials, part, name)
+        return trials
+
+    def _if_better(self, candidate: Candidate, trials: list[_Trial], part: _Part, name: str) -> list[_Trial]:
+        """A trial of what learns from less, if it is clearly better than the best: short trials flatter it."""
+        best, less = part.ranked(trials)[0], self._try(candidate, part, name)
+        self.tried[str(less)] = less.held_out
+        return [less] if less.held_out > best.held_out + _ERRORS * part.error(best.held_out) else []
+
+    def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
+        x, answer = part.x[part.learned], part.answer.rows(part.learned)
+        seconds = trial_seconds(self._seconds(len(x)), self.attack.effort, self.spec)
+        try:
+            model = self.fit(candidate, x, answer, f"{name}-trial", seconds)
+        except Inconclusive:  # it diverged
+            return _Trial((candidate,), 0.0, Mean([]))
+        return _Trial((candidate,), part.agreement(model), model)
+
+    def _both(self, trials: list[_Trial], part: _Part) -> list[_Trial]:
+        """The mean of the two best that are different students, where there is time enough for two."""
+        if self.spec.features > SMALL:
+            return []
+        first, *others = part.ranked(trials)
+        second = next((t for t in others if t.candidates[0].student != first.candidates[0].student), None)
+        if second is None or second.held_out == 0:
+            return []
+        model = Mean([first.model, second.model]).eval()
+        return [_Trial((*first.candidates, *second.candidates), part.agreement(model), model)]
+
+    def _copy(self, best: _Trial, name: str) -> nn.Module:
+        """The winner, from all answers; where these are coarse, the mean of two of it, which is steadier."""
+        x, answer, members = self.asker.x, self.asker.answer, [*best.candidates]
+        small = self.spec.features <= SMALL
+        if len(members) == 1 and small and self.coarse(best) and members[0].student != "linear":
+            members *= 2
+        seconds = self._seconds(len(x)) / len(members)
+        learned = [self.fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
+        return learned[0] if len(members) == 1 else Mean(learned)
+
+    def fit(self, candidate: Candidate, x: Tensor, answer: Answer, name: str, seconds: float) -> nn.Module:
+        """What a candidate makes of some answers in about so many seconds."""
+        name = f"{name}-{candidate.student}-{candidate.reading}-{candidate.augmentation}"
+        seed = derive(self.job.seed, "auto", name)
+        lesson = Lesson(x, answer, candidate.reading, candidate.augmentation, self.spec, self.job, seed, name, seconds)
+        return STUDENTS[candidate.student].fit(lesson)
+
+    def _seconds(self, n: int) -> float:
+        return self.attack.seconds_for(n, self.spec)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Answers, parted into what is learned and what is held out."""
+
+    x: Tensor
+    answer: Answer
+    learned: Tensor
+    held: Tensor
+
+    def agreement(self, model: nn.Module) -> float:
+        """How often a model names the class of an answer held out, each class that was answered counting the same."""
+        labels = self.answer.labels[self.held]
+        same = (to_labels(predict(model, self.x[self.held])) == labels).double()
+        weight = 1 / labels.bincount()[labels].double()
+        return float((same * weight).sum() / weight.sum())
+
+    def ranked(self, trials: list[_Trial]) -> list[_Trial]:
+        """Best first; within one standard error the one tried first, which is the simpler or the likelier."""
+        return ranked(trials, self.error(max(trial.held_out for trial in trials)))
+
+    def error(self, agreement: float) -> float:
+        """The standard error of an agreement."""
+        return math.sqrt(agreement * (1 - agreement) / len(self.held))
+
+
+def ranked(trials: list[_Trial], error: float = 0.0) -> list[_Trial]:
+    """The trials, best first; of those that differ by no more than an error from the best, the one tried first."""
+    order = sorted(trials, key=lambda trial: -trial.held_out)
+    first = next(trial for trial in trials if trial.held_out >= order[0].held_out - error)
+    return [first, *(trial for trial in order if trial is not first)]
+
+
+def trial_seconds(copy: float, effort: float, spec: VictimSpec) -> float:
+    """How long a trial may take where a copy takes `copy` seconds: a fraction of that, some seconds at least."""
+    share = _TRIALS if spec.features <= SMALL else _TRIALS_LARGE
+    return max(copy / share, _SHORTEST * min(1.0, effort / _LITTLE))
+
+
+LEAST, MULTIPLIED = 40, 4  # answers from which some are held out; growth after which all is compared again
+_TRIALS, _TRIALS_LARGE, _SHORTEST = 8, 12, 1.0  # a trial takes this fraction of a copy's time, some seconds at least
+SMALL = 1024  # features up to which a network has time enough to learn twice
+_ERRORS = 2.0  # standard errors by which to learn from less must be better
+_LITTLE = 0.2  # effort below which also these are cut
+AGAIN = 2  # candidates compared again when there are more answers

@@ -1,0 +1,117 @@
+"""Attacks that read explanations: the answers are learned first, then the explanations beside them.
+
+Many explanations leave open what the answers decide: signs (sizes alone, ranks), scale (signs alone, reasons) and
+constants. A student that has learned the answers is where these are right, and goes on from there.
+
+Whoever is shown an explanation may ignore it. Some of the answers are held out; a student that learned the others is
+asked for them before and after it read the explanations, and where reading did not help, explanations are left aside.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from leakmeter.evaluation.score import predict
+from leakmeter.extraction.base import AttackJob
+from leakmeter.extraction.pool import PoolAttack
+from leakmeter.extraction.students.scaled import by_feature
+from leakmeter.extraction.targets import answered_scores, kl_loss, two_columns
+from leakmeter.oracle.answer import Answer
+from leakmeter.seeds import derive, stream
+from leakmeter.training.loop import Batch, Loss, Recipe, fit
+from leakmeter.victims.spec import VictimSpec
+
+_LEAST, _SHARE, _MOST = 8, 3, 250  # answers from which one in so many is held out, and the most that are
+_SHORTER = 2  # a trial takes this fraction of the steps
+_WIDE = 64  # rows of a batch of answers alone, which cost little
+_LEAST_SPREAD = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What a student learns from: rows, and how wrong it is about some of them."""
+
+    data: Batch
+    loss: Loss
+    batch: int
+
+
+class Reader(PoolAttack):
+    """Queries a pool, learns the answers, then what explains them."""
+
+    reads_explanations: ClassVar[bool] = True
+    joint: bool = False
+    """Both from the start, and never without explanations: as published."""
+    recipe: Recipe
+
+    @abstractmethod
+    def lesson(self, x: Tensor, answer: Answer, spec: VictimSpec) -> Lesson:
+        """What answers and explanations together teach."""
+
+    def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob, spec: VictimSpec) -> None:
+        """Fits the student to the answers, and to the explanations if that helps."""
+        with by_feature(spec, x, student, job.device) as network:
+            ignored = not self.joint and len(x) >= _LEAST and not self._helps(network, x, answer, job, spec)
+            if not self.joint:
+                self._learn(network, answers_alone(x, answer), job, "answers", len(x))
+            if ignored:
+                job.notes["explanations ignored at"] = [*job.notes.get("explanations ignored at", []), len(x)]
+            else:
+                self._learn(network, self.lesson(x, answer, spec), job, "student", len(x))
+
+    def _helps(self, network: nn.Module, x: Tensor, answer: Answer, job: AttackJob, spec: VictimSpec) -> bool:
+        """Whether a student that reads is nearer to answers it has not seen than it was before."""
+        order = torch.randperm(len(x), generator=stream(job.seed, "held out", len(x)))
+        many = min(_MOST, len(x) // _SHARE)
+        held, rest = order[:many], order[many:]
+        trial, quiet = copy.deepcopy(network), replace(job, checkpoints=None)
+        shorter = self.model_copy(update={"recipe": _shorter(self.recipe)})
+        shorter._learn(trial, answers_alone(x[rest], answer.rows(rest)), quiet, "trial", len(x))
+        before = _distance(trial, x[held], answer.rows(held))
+        shorter._learn(trial, self.lesson(x[rest], answer.rows(rest), spec), quiet, "trial with explanations", len(x))
+        return _distance(trial, x[held], answer.rows(held)) <= before
+
+    def _learn(self, network: nn.Module, lesson: Lesson, job: AttackJob, name: str, n: int) -> None:
+        fit(
+            network,
+            lesson.data,
+            lesson.loss,
+            self.recipe.model_copy(update={"batch": lesson.batch}),
+            seed=derive(job.seed, "fit", name, n),
+            progress=job.progress,
+            title=f"{name} at {n:,} queries",
+            checkpoint=job.checkpoint(f"{name}-{n}"),
+        )
+
+
+def answers_alone(x: Tensor, answer: Answer, batch: int = _WIDE) -> Lesson:
+    """What the answers teach by themselves."""
+    softness = spread(answer)
+
+    def loss(model: nn.Module, rows: Batch, _: torch.Generator) -> Tensor:
+        return kl_loss(two_columns(model(rows[0])), rows[1], softness) / softness**2
+
+    return Lesson((x, answered_scores(answer)), loss, batch)
+
+
+def spread(answer: Answer) -> float:
+    """That of the logits answered: where a victim is sure of itself, plain cross-entropy would no longer see them."""
+    return float(answered_scores(answer).std().clamp_min(_LEAST_SPREAD))
+
+
+def _distance(model: nn.Module, x: Tensor, answer: Answer) -> float:
+    """1 less the cosine of all centred logits: which class leads, by how much more than elsewhere, at any scale."""
+    mine, theirs = two_columns(predict(model, x).cpu().float()), answered_scores(answer)
+    one, other = ((logits - logits.mean(1, keepdim=True)).flatten() for logits in (mine, theirs))
+    return 1 - float(torch.cosine_similarity(one, other, dim=0))
+
+
+def _shorter(recipe: Recipe) -> Recipe:
+    whole = {"steps": recipe.steps, "epochs": recipe.epochs}
+    return recipe.model_copy(update={name: -(-n // _SHORTER) for name, n in whole.items() if n is not None})

@@ -1,0 +1,47 @@
+"""The table of the study of explanations, as text: what each makes a copy cost, and what it tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Facts = dict[str, Any]
+
+
+def markdown(rows: dict[str, Facts]) -> list[str]:
+    """One line for each explanation of one kind of victim, below the names of the columns."""
+    stops = list(next(iter(rows.values()))["fidelity"])[:-1]
+    levels = list(next(iter(rows.values()))["queries"])
+    costs = [column for level in levels for column in (f"queries to {level}", "times cheaper")]
+    names = ["shown", *(f"{stop} queries" for stop in stops), *costs, "tells"]
+    return [_joined(names), "|---" * len(names) + "|", *(line(row, facts, stops) for row, facts in rows.items())]
+
+
+def line(row: str, facts: Facts, stops: list[Any]) -> str:
+    """Fidelity at each stop, the queries to each level, the factor against nothing shown, insertion less deletion."""
+    fidelity = [f"{facts['fidelity'][stop]['mean']:.3f}" for stop in stops]
+    costs = [
+        text for level in facts["queries"] for text in (_queries(facts["queries"][level]), _times(facts, row, level))
+    ]
+    tells = facts["useful"].get("gap", {}).get("median")
+    return _joined([f"`{row}`", *fidelity, *costs, "" if tells is None else f"{tells:.3f}"])
+
+
+def _queries(found: list[Any]) -> str:
+    """Between how many queries the level was reached, over the seeds; None: not even by the thief shown nothing."""
+    reached = [each for each in found if each is not None]
+    if not reached:
+        return "not reached"
+    low, high = min(each[0] for each in reached), max(each[1] for each in reached)
+    return f"{low:,} to {high:,}" + ("" if len(reached) == len(found) else f" in {len(reached)} of {len(found)}")
+
+
+def _times(facts: Facts, row: str, level: str) -> str:
+    found = facts["cheaper"][level]
+    if found is None or row == "nothing":
+        return ""
+    ends = found["interval"]
+    return f"{found['times']:.3g} ({ends['low']:.3g} to {ends['high']:.3g})"
+
+
+def _joined(cells: list[str]) -> str:
+    return " ".join(f"| {' | '.join(cells)} |".split())
