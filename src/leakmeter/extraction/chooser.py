@@ -173,7 +173,7 @@ class Chooser:
         x, answer = part.x[part.learned], part.answer.rows(part.learned)
         seconds = trial_seconds(self._seconds(len(x)), self.attack.effort, self.spec)
         try:
-            model = self._fit(candidate, x, answer, f"{name}-trial", seconds)
+            model = self.fit(candidate, x, answer, f"{name}-trial", seconds)
         except Inconclusive:  # it diverged
             return _Trial((candidate,), 0.0, Mean([]))
         return _Trial((candidate,), part.agreement(model), model)
@@ -196,10 +196,11 @@ class Chooser:
         if len(members) == 1 and small and self.coarse(best) and members[0].student != "linear":
             members *= 2
         seconds = self._seconds(len(x)) / len(members)
-        learned = [self._fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
+        learned = [self.fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
         return learned[0] if len(members) == 1 else Mean(learned)
 
-    def _fit(self, candidate: Candidate, x: Tensor, answer: Answer, name: str, seconds: float) -> nn.Module:
+    def fit(self, candidate: Candidate, x: Tensor, answer: Answer, name: str, seconds: float) -> nn.Module:
+        """What a candidate makes of some answers in about so many seconds."""
         name = f"{name}-{candidate.student}-{candidate.reading}-{candidate.augmentation}"
         seed = derive(self.job.seed, "auto", name)
         lesson = Lesson(x, answer, candidate.reading, candidate.augmentation, self.spec, self.job, seed, name, seconds)

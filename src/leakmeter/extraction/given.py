@@ -11,13 +11,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from leakmeter.errors import Inconclusive
+from leakmeter.evaluation.score import predict
 from leakmeter.extraction.auto import Auto
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.chooser import Candidate, Chooser
-from leakmeter.extraction.students import usual_students
+from leakmeter.extraction.students import STUDENTS, usual_students
+from leakmeter.extraction.students.mean import Mean
+from leakmeter.extraction.students.reading import readings
 from leakmeter.extraction.students.reduced import reduced
-from leakmeter.oracle.answer import Answer
-from leakmeter.seeds import derive
+from leakmeter.oracle.answer import Answer, to_labels
+from leakmeter.seeds import derive, stream
 from leakmeter.victims.spec import VictimSpec
 
 
@@ -54,11 +58,41 @@ def copy_from(given: Given, spec: VictimSpec, seed: int, **options: Any) -> nn.M
     times = min(_MOST, max(1, math.ceil(_DECIDE / (attack.held_out * n))))
     jobs = [AttackJob(derive(seed, "copy", number), torch.device("cpu")) for number in range(times)]
     choosers = [Chooser(attack, spec, job, given) for job in jobs]
+    if spec.columns is not None and n >= _FEWEST:
+        return _of_table(given, choosers[0]).eval()
     found = [chooser.compared(f"{n}") for chooser in choosers]
     if not all(found):
         return choosers[0].copied(f"{n}").eval()
     everywhere = {way: fmean(each[way] for each in found) for way in found[0] if all(way in each for each in found)}
     return choosers[0].copied_by(chosen(everywhere, times * attack.held_out * n, spec), f"{n}").eval()
+
+
+def _of_table(given: Given, chooser: Chooser) -> nn.Module:
+    """Trees learn in no time: every student and reading is tried on parts of the answers until each was held out."""
+    spec, n = chooser.spec, len(given.x)
+    shown = readings(given.answer.view, spec.classes)
+    names = chooser.attack.students or usual_students(spec)
+    trees = [name for name in names if not STUDENTS[name].differentiable]
+    ways = [Candidate(name, way, "none") for name in names for way in (shown if name in trees else shown[:1])]
+    parts = torch.randperm(n, generator=stream(chooser.job.seed, "parts")).chunk(_PARTS)
+    right: dict[tuple[Candidate, ...], float] = {
+        (way,): sum(_agreed(given, chooser, way, part) for part in parts) / n for way in ways
+    }
+    members = chosen(right, n, spec)
+    seconds = _LAST * chooser.attack.effort / len(members)
+    made = [chooser.fit(way, given.x, given.answer, f"copy-{k}", seconds) for k, way in enumerate(members)]
+    return made[0] if len(made) == 1 else Mean(made)
+
+
+def _agreed(given: Given, chooser: Chooser, way: Candidate, part: Tensor) -> int:
+    """How many answers of a part are named by what learned the others."""
+    others = torch.ones(len(given.x), dtype=torch.bool).index_fill_(0, part, False).nonzero()[:, 0]
+    name = f"part-{int(part[0])}"
+    try:
+        model = chooser.fit(way, given.x[others], given.answer.rows(others), name, chooser.attack.effort)
+    except Inconclusive:  # it diverged
+        return 0
+    return int((to_labels(predict(model, given.x[part])) == given.answer.labels[part]).sum())
 
 
 def chosen(agreement: Mapping[tuple[Candidate, ...], float], held: float, spec: VictimSpec) -> tuple[Candidate, ...]:
@@ -76,3 +110,4 @@ def chosen(agreement: Mapping[tuple[Candidate, ...], float], held: float, spec: 
 
 
 _DECIDE, _MOST = 100, 3  # answers that decide, if that takes no more than so many comparisons
+_FEWEST, _PARTS, _LAST = 10, 3, 4.0  # of a table: answers to choose by, parts of them, seconds for the copy

@@ -52,7 +52,7 @@ def ranked_clients(
     found = state.connection.execute(
         f"""
         WITH counted AS (SELECT client, count(*) AS queries, approx_count_distinct(asked) AS different,
-                                entropy(label) / {highest_entropy(spec)} AS balance, min(t) AS first, max(t) AS last,
+                                {_balance(spec)} AS balance, min(t) AS first, max(t) AS last,
                                 bool_or(honest) OR list_contains(?, client) AS honest
                          FROM queries GROUP BY client)
         SELECT *, count(*) OVER () AS all_of_them FROM counted WHERE different >= ?
@@ -66,10 +66,15 @@ def ranked_clients(
     return clients, int(found[0][-1]) if found else 0
 
 
+def _balance(spec: VictimSpec) -> str:
+    """Rounded: DuckDB adds in any order, and the same log must give the same number."""
+    return f"round(entropy(label) / {highest_entropy(spec)}, 6)"
+
+
 def together(state: State, spec: VictimSpec, clients: tuple[str, ...]) -> Signals:
     """What counting says of several clients as one."""
     found = state.connection.execute(
-        f"SELECT count(*), approx_count_distinct(asked), entropy(label) / {highest_entropy(spec)}, min(t), max(t) "
+        f"SELECT count(*), approx_count_distinct(asked), {_balance(spec)}, min(t), max(t) "
         "FROM queries WHERE list_contains(?, client)",
         [list(clients)],
     ).fetchone()

@@ -1,0 +1,70 @@
+"""A copy from answers somebody else bought: what is held out decides, and more than once where it is little."""
+
+import pytest
+import torch
+
+from leakmeter.box import Box
+from leakmeter.data.columns import Columns
+from leakmeter.extraction import given as module
+from leakmeter.extraction.chooser import Candidate
+from leakmeter.extraction.given import Given, chosen, copy_from
+from leakmeter.oracle.oracle import Oracle
+from leakmeter.victims.load import load_victim
+from leakmeter.victims.spec import VictimSpec
+
+
+def spec(*shape: int) -> VictimSpec:
+    return VictimSpec("m", shape, Box(torch.tensor(0.0), torch.tensor(1.0)), 3, "probs")
+
+
+def ways(**agreement: float) -> dict[tuple[Candidate, ...], float]:
+    return {(Candidate(name, "labels", "none"),): value for name, value in agreement.items()}
+
+
+def test_of_a_table_the_best_is_taken_with_a_second_kind_as_good() -> None:
+    found = chosen(ways(linear=0.7, boosted=0.9, bagged=0.89, dense=0.6), 100, spec(5))
+    assert [one.student for one in found] == ["boosted", "bagged"]
+    (alone,) = chosen(ways(linear=0.7, boosted=0.95, bagged=0.8), 100, spec(5))
+    assert alone.student == "boosted"
+
+
+def test_of_pictures_the_likelier_is_taken_within_an_error() -> None:
+    (found,) = chosen(ways(lenet=0.89, convolutional=0.9, dense=0.91), 100, spec(1, 8, 8))
+    assert found.student == "lenet"
+    (found,) = chosen(ways(lenet=0.7, convolutional=0.9, dense=0.91), 100, spec(1, 8, 8))
+    assert found.student == "convolutional"
+
+
+@pytest.mark.parametrize(("n", "times"), [(20, 1), (60, 3), (400, 2), (700, 1)])
+def test_few_answers_are_held_out_again(n: int, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = load_victim(torch.nn.Linear(3, 2), input_shape=(3,), low=0.0, high=1.0)
+    x = torch.rand(n, 3, generator=torch.Generator().manual_seed(1))
+    asked: list[int] = []
+    original = module.Chooser.compared
+
+    def counted(self: module.Chooser, name: str) -> dict[tuple[Candidate, ...], float]:
+        asked.append(self.job.seed)
+        return original(self, name)
+
+    monkeypatch.setattr(module.Chooser, "compared", counted)
+    answers = Given(x, Oracle(victim, "probs").query(x))
+    copy = copy_from(answers, victim.spec, 0, effort=0.02, students=("linear",))
+    assert len(set(asked)) == (times if n >= 40 else len(asked))
+    assert (copy(x).argmax(1) == answers.answer.labels).float().mean() > 0.9
+
+
+def test_of_a_table_every_answer_is_held_out_once() -> None:
+    from sklearn.tree import DecisionTreeClassifier
+
+    kinds = {"a": {"low": 0, "high": 1}, "b": {"low": 0, "high": 1}}
+    x = torch.rand(300, 2, generator=torch.Generator().manual_seed(2))
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(
+        x.numpy(), ((x[:, 0] > 0.5) ^ (x[:, 1] > 0.3)).numpy()
+    )
+    victim = load_victim(tree, columns=Columns.parse(kinds))
+    answers = Given(x[:150], Oracle(victim, "labels").query(x[:150]))
+    copy = copy_from(answers, victim.spec, 0, effort=0.02, students=("linear", "bagged"))
+    truth = Oracle(victim, "labels").query(x[150:]).labels
+    assert (copy(x[150:]).argmax(1) == truth).float().mean() > 0.9
+    again = copy_from(answers, victim.spec, 0, effort=0.02, students=("linear", "bagged"))
+    assert torch.equal(copy(x), again(x))
