@@ -25,8 +25,22 @@ def _collapsed(found: dict[str, Any]) -> tuple[Any, ...]:
     return cell["notes"]["answers"][-1]["class_entropy"], cell["curve"][-1]["accuracy_over_victim"]
 
 
+def _thieves(found: dict[str, Any]) -> tuple[Any, ...]:
+    """Of logistic regression on digits: the attack, logistic regression on its answers, the better of ART's two."""
+    cells = [found["cells"][f"digits logistic regression, 500 labels/{seed}"] for seed in (30, 31, 32)]
+    names = ("auto", "logistic regression", "ART KnockoffNets", "ART CopycatCNN")
+    auto, regression, *art = (sum(cell[name] for cell in cells) / len(cells) for name in names)
+    return auto, regression, max(art)
+
+
 _SEEDS = "({:.3f}, {:.3f}, {:.3f})"
 WITHOUT_DATA: list[Figure] = [
+    (
+        PAGE,
+        "`auto` {:.3f}, logistic regression on the same answers {:.3f}, the better of ART's two {:.3f}.",
+        "bench/thieves.json",
+        _thieves,
+    ),
     (
         PAGE,
         "(`results/few-answers/`): {:.3f} of the victim's accuracy, fidelity {:.3f}",
