@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow browser wheel site bench mutants lint clean
+.PHONY: setup demo test test-slow browser notebooks wheel site bench mutants lint clean
 
 setup: .venv/ready  ## the environment, with everything the tests need
 
@@ -27,6 +27,9 @@ test-slow: setup
 
 browser: setup  ## the report in Chromium, where it is installed
 	$(BIN)/pytest -m '' tests/report/test_browser.py
+
+notebooks: setup  ## those of examples/, from the first cell to the last
+	$(BIN)/pytest -m '' tests/examples/test_notebooks.py
 
 wheel: setup  ## built, installed into an empty environment, and used there
 	$(BIN)/pytest -m '' tests/test_package.py -k wheel

@@ -172,6 +172,7 @@ def parquet(rows: int) -> dict[str, Any]:
 
 HOWS = (
     "tabular",
+    "tabular with rows",
     *(f"{student} on {source}" for source in ("uniform", "data") for student in ("boosted", "bagged", "dense")),
 )
 

@@ -7,7 +7,7 @@ from torch import nn
 from leakmeter.errors import UsageError
 from leakmeter.extraction.auto import Auto
 from leakmeter.extraction.base import Extraction, extract
-from leakmeter.extraction.chooser import Candidate, _Trial, ranked
+from leakmeter.extraction.chooser import Candidate, _Trial, close, ranked
 from leakmeter.extraction.conformance import check_attack
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
@@ -81,12 +81,28 @@ def test_a_pool_is_used() -> None:
     assert 0 < copy.notes["sources"]["pool"]["queries"] <= 80
 
 
-def test_the_ranking_puts_the_highest_first_and_of_equals_the_one_tried_first() -> None:
-    trials = [
+def trials(*held_out: float) -> list[_Trial]:
+    """Of the students a, b, c and so on."""
+    return [
         _Trial((Candidate(name, "labels", "none"),), value, nn.Identity())
-        for name, value in zip("abc", (0.5, 0.9, 0.9), strict=True)
+        for name, value in zip("abcde", held_out, strict=False)
     ]
-    assert [trial.candidates[0].student for trial in ranked(trials)] == ["b", "c", "a"]
+
+
+def students(some: list[_Trial]) -> list[str]:
+    return [trial.candidates[0].student for trial in some]
+
+
+def test_the_ranking_puts_the_highest_first_and_of_equals_the_one_tried_first() -> None:
+    assert students(ranked(trials(0.5, 0.9, 0.9))) == ["b", "c", "a"]
+
+
+def test_what_lost_by_chance_is_compared_again_and_the_two_best_always_are() -> None:
+    ranking = ranked(trials(0.13, 0.07, 0.21, 0.20))
+    assert students(close(ranking, 0.0)) == ["c", "d"]
+    assert students(close(ranking, 0.1)) == ["c", "d", "a"]
+    both = _Trial((*ranking[0].candidates, *ranking[1].candidates), 0.9, nn.Identity())
+    assert students(close([both, *ranking], 0.0)) == ["c", "d"]
 
 
 def test_without_an_end_it_says_what_to_give() -> None:

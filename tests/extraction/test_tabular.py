@@ -127,7 +127,8 @@ def test_rows_keep_to_the_columns_and_amounts_are_often_small() -> None:
 def test_the_attack_copies_a_boosted_model(view: str) -> None:
     target = victim()
     oracle = lm.Oracle(target, view=view, budget=500)
-    found = lm.extract("tabular", oracle, seed=0, test=target.spec.sample(1000, torch.Generator().manual_seed(9)))
+    fresh = target.spec.sample(1000, torch.Generator().manual_seed(9))
+    found = lm.extract("tabular", oracle, seed=0, test=fresh, effort=0.3)
     score = found.curve[-1].score
     assert score is not None
     assert score.fidelity > 0.93
@@ -139,7 +140,8 @@ def test_the_attack_copies_a_boosted_model(view: str) -> None:
 @pytest.mark.parametrize("budget", [1, 2, 7, 30])
 def test_the_smallest_budgets_give_a_copy(view: str, budget: int) -> None:
     target = victim(3)
-    found = lm.extract("tabular", lm.Oracle(target, view=view, budget=budget), seed=0, stops=sorted({1, budget}))
+    oracle = lm.Oracle(target, view=view, budget=budget)
+    found = lm.extract("tabular", oracle, seed=0, stops=sorted({1, budget}), effort=0.3)
     assert predict(found.substitute, target.spec.sample(5, torch.Generator())).shape == (5, 3)
 
 

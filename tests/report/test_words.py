@@ -13,6 +13,7 @@ def test_a_cost_claims_no_more_than_the_curve_shows(make_audit):
         )
 
     assert words(8001, None, [0.3, 0.4]) == ("not within 8,000", "0 of 2 tries")
+    assert words(8001, None, [0.3, 0.93]) == ("not surely within 8,000", "1 of 2 tries")
     assert words(1, 250, [0.95, 0.4]) == ("1 to 250", "1 of 2 tries")
     assert words(1, 1, [0.95]) == ("1", "1 of 1 try")
     assert words(2001, 4000, [0.95, 0.95, 0.97]) == ("2,001 to 4,000", "3 of 3 tries")

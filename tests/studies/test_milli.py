@@ -1,6 +1,7 @@
 """The studies of Milli et al.: their arithmetic, and a rehearsal on the digits every user has."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from torch import nn
 
 import leakmeter as lm
 from leakmeter.data.catalogue import load
-from leakmeter.studies.milli import _learning
+from leakmeter.studies.milli import _learning, gaussian
 from leakmeter.studies.milli._learning import GPU_ONLY, Panel, Study
 from leakmeter.studies.milli._table import (
     GRADIENTS,
@@ -29,6 +30,7 @@ from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.ours import smoothgrad_maps
 from leakmeter.training.loop import Recipe
 
+SMALL = {"victim": "linear", "student": "linear"}
 MEASURED = Measured(
     0.97,
     {
@@ -127,3 +129,17 @@ def test_maps_of_a_given_model_are_drawn(tmp_path: Path) -> None:
     found = smoothgrad_maps.main(StudyOptions(tmp_path / "out", quick=True, victim=f"{tmp_path}/net.py:net"))
     assert found["cosine_to_the_raw_gradient"]["1000σ"] == pytest.approx(1, abs=1e-4)
     assert (tmp_path / "out" / "smoothgrad-maps.png").stat().st_size > 1000
+
+
+def test_one_change_at_a_time_is_rehearsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = {name: gaussian.SETTINGS[name] for name in ("as in milli-fig4", "queries as standardised pixels")}
+    monkeypatch.setattr(gaussian, "SETTINGS", {name: replace(each, **SMALL) for name, each in tried.items()})
+    found = gaussian.main(StudyOptions(tmp_path, seeds=1, quick=True))
+    assert set(found["table"]) == set(tried)
+    assert all(0 <= row["mean"] <= 1 for row in found["table"].values())
+
+
+def test_standardised_queries_have_the_mean_and_the_spread_of_the_pixels() -> None:
+    queries = gaussian._noise(gaussian.SETTINGS["queries as standardised pixels"], (1, 100, 100), 0)
+    assert queries.mean().item() == pytest.approx(gaussian.MEAN, abs=0.01)
+    assert queries.std().item() == pytest.approx(gaussian.SPREAD, abs=0.01)

@@ -104,3 +104,29 @@ def test_training_for_the_dual_bound_certifies_what_no_attack_breaks():
     after = wsmk18.measured([network.eval()], x[:20], y[:20], seed=0, eps=0.3)
     assert before < 0.5 < after["certified"] <= after["under_attack"]
     assert after["certified_and_broken"] == 0
+
+
+def test_a_robust_training_that_was_killed_goes_on(tmp_path, monkeypatch):
+    from leakmeter import checkpoint
+    from leakmeter.studies.stn import wsmk18
+
+    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+    monkeypatch.setattr(wsmk18, "STAGES", (0.1, 0.2))
+    x = torch.rand(64, 1, 28, 28, generator=torch.Generator().manual_seed(0))
+    data, settings, steps = (x, torch.arange(64) % 10), StudyOptions(tmp_path), []
+
+    def counted(*words):
+        steps.append(1)
+        if len(steps) == 4:
+            raise KeyboardInterrupt
+        return loss(*words)
+
+    whole, killed, resumed = (wsmk18.small_network(0) for _ in range(3))
+    wsmk18.robustly(whole, data, 2, settings, tmp_path / "whole", seed=1)
+    loss = wsmk18._loss
+    monkeypatch.setattr(wsmk18, "_loss", counted)
+    with pytest.raises(KeyboardInterrupt):
+        wsmk18.robustly(killed, data, 2, settings, tmp_path / "half", seed=1)
+    wsmk18.robustly(resumed, data, 2, settings, tmp_path / "half", seed=1)
+    assert len(steps) == 5  # three, the one that died, and that one again
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), resumed.parameters(), strict=True))

@@ -103,7 +103,7 @@ def test_one_probability_is_two_classes() -> None:
     network = torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.Sigmoid())
     assert lm.load_victim(network, input_shape=(3,), **BOX).spec.classes == 2
     spec = lm.load_victim(p, input_shape=(3,), **BOX).spec
-    np.testing.assert_allclose(_conform(np.array([0.25]), 1, spec, np.dtype("float32")), [[0.75, 0.25]])
+    np.testing.assert_allclose(_conform(np.array([0.25]), 1, spec), [[0.75, 0.25]])
     with pytest.raises(UsageError, match="no probability"):
         lm.load_victim(lambda x: x[:, 0] * 5, input_shape=(3,), **BOX)
 

@@ -64,6 +64,7 @@ class Auto(Attack):
             return self._tabular().expected_seconds(spec, stops)
         spec = reduced_spec(spec)
         seconds, searched, before = 0.0, 0.0, 0
+        least = _LEAST_LARGE if spec.features > SMALL else 0.0
         rounds = math.ceil((self.rounds + 2) / 2)  # of coarse answers so many as were set, of exact ones two
         for stop in stops:
             for n in (before + (stop - before) * turn / rounds for turn in range(1, rounds + 1)):
@@ -71,8 +72,9 @@ class Auto(Attack):
                     all_anew = n >= MULTIPLIED * searched
                     trials = len(self.students or usual_students(spec)) + 3 if all_anew else AGAIN
                     searched = n if all_anew else searched
-                    seconds += _TAKEN * trials * trial_seconds(self.seconds_for(round(n), spec), self.effort, spec)
-            seconds, before = seconds + (self.seconds_for(stop, spec) if stop >= LEAST else 0.0), stop
+                    trial = trial_seconds(self.seconds_for(round(n), spec), self.effort, spec)
+                    seconds += trials * max(_TAKEN * trial, least)
+            seconds, before = seconds + (max(self.seconds_for(stop, spec), least) if stop >= LEAST else 0.0), stop
         return seconds
 
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
@@ -157,3 +159,4 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
 _TAKEN = 0.6  # of the time that a trial is given: some students are solved, not trained
+_LEAST_LARGE = 0.6  # seconds that the fewest steps of a student take, of a colour picture

@@ -92,6 +92,8 @@ class Chooser:
         self.ranking: list[_Trial] = []
         self.searched = 0
         """How many answers there were when all candidates were last compared."""
+        self.doubt = 0.0
+        """By how much candidates had to differ when they were last compared, for chance not to decide."""
         self.tried: dict[str, float] = {}
 
     def copied(self, name: str) -> nn.Module:
@@ -115,7 +117,7 @@ class Chooser:
         return best.candidates[0].reading == "labels" or not self.asker.answer.view.tells_logits
 
     def best(self, name: str) -> _Trial:
-        """The candidate to use: all are compared anew when answers have multiplied, in between the two best of then."""
+        """The candidate to use: all are compared anew when answers have multiplied, in between the best of then."""
         x, rows = self.asker.x, self.asker.plausible()
         if len(x) < LEAST:
             return self._simplest()
@@ -125,13 +127,15 @@ class Chooser:
         part = _Part(x, self.asker.answer, learned, held)
         if len(x) < MULTIPLIED * self.searched:
             names = [*(self.attack.students or usual_students(self.spec))]
-            again = [trial for trial in self.ranking if len(trial.candidates) == 1][:AGAIN]
+            again = close(self.ranking, self.doubt)
             again.sort(key=lambda trial: names.index(trial.candidates[0].student))  # the simpler first, as before
             trials = [self._try(trial.candidates[0], part, name) for trial in again]
         else:
             trials, self.searched = self._search(part, name), len(x)
         self.ranking = part.ranked([*trials, *self._both(trials, part)])
         self.tried |= {str(trial): trial.held_out for trial in self.ranking}
+        if self.spec.features <= SMALL:
+            self.doubt = _ERRORS * part.error(self.ranking[0].held_out)
         return self.ranking[0]
 
     def _simplest(self) -> _Trial:
@@ -238,6 +242,13 @@ def ranked(trials: list[_Trial], error: float = 0.0) -> list[_Trial]:
     return [first, *(trial for trial in order if trial is not first)]
 
 
+def close(ranking: list[_Trial], doubt: float) -> list[_Trial]:
+    """Those to compare again: the two best single candidates, and all that few answers left near the best."""
+    single = [trial for trial in ranking if len(trial.candidates) == 1]
+    best = max(trial.held_out for trial in single)
+    return single[: max(AGAIN, sum(trial.held_out >= best - doubt for trial in single))]
+
+
 def trial_seconds(copy: float, effort: float, spec: VictimSpec) -> float:
     """How long a trial may take where a copy takes `copy` seconds: a fraction of that, some seconds at least."""
     share = _TRIALS if spec.features <= SMALL else _TRIALS_LARGE
@@ -249,4 +260,4 @@ _TRIALS, _TRIALS_LARGE, _SHORTEST = 8, 12, 1.0  # a trial takes this fraction of
 SMALL = 1024  # features up to which a network has time enough to learn twice
 _ERRORS = 2.0  # standard errors by which to learn from less must be better
 _LITTLE = 0.2  # effort below which also these are cut
-AGAIN = 2  # candidates compared again when there are more answers
+AGAIN = 2  # candidates at least compared again when there are more answers

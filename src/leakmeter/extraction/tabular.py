@@ -221,9 +221,12 @@ class _Campaign:
             raise Inconclusive("every student of the table diverged")
         first = scores[0][1][0]
         second = next((ways[0] for _, ways in scores if ways[0][0] != first[0]), None)
+        self.best = [first]
         if second is not None:
-            scores.append((self._agreement([found[first], found[second]], held), [first, second]))
-        self.best = max(scores, key=lambda each: each[0])[1]
+            both = self._agreement([found[first], found[second]], held)
+            scores.append((both, [first, second]))
+            if both >= scores[0][0] - math.sqrt(both * (1 - both) / len(held)):  # within an error the mean is steadier
+                self.best = [first, second]
         self.searched = len(self.x)
         self.trials = [Trial(name=_named(ways), held_out=a, chosen=ways == self.best) for a, ways in scores]
 

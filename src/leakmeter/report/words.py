@@ -82,7 +82,7 @@ def cost_words(arm: Arm, cost: CopyCost) -> tuple[str, str]:
         return (f"not within {count(arm.queries)}" if cost.queries is None else f"about {count(cost.queries)}"), ""
     tries = f"{cost.tries.reached} of {cost.tries.made} {'try' if cost.tries.made == 1 else 'tries'}"
     if cost.made is None:
-        return f"not within {count(arm.queries)}", tries
+        return f"not {'surely ' if cost.tries.reached else ''}within {count(arm.queries)}", tries
     return f"{count(cost.made_low)} to {count(cost.made)}" if cost.made_low < cost.made else count(cost.made), tries
 
 

@@ -16,7 +16,19 @@ def _values(found: dict[str, Any]) -> tuple[Any, ...]:
     return bits[2], min(bits[:2] + bits[3:]), max(bits)
 
 
+def _soak(found: dict[str, Any]) -> tuple[Any, ...]:
+    counts = found["counts"]
+    assert not any("FALSELY" in outcome for outcome in counts)
+    return len(found["rows"]), counts["exact"], counts["incomplete"], counts["stopped"], counts["exception"]
+
+
 EXACTLY: list[Figure] = [
+    (
+        PAGE,
+        "{:.0f} runs, {:.0f} exact and right, {:.0f} declared incomplete, {:.0f} stopped, {:.0f} ended by an exception",
+        "bench/exact_soak.json",
+        _soak,
+    ),
     (
         PAGE,
         "width 16, one seed: depth 1, 2 and 3 exact at {:.1f}, {:.1f} and {:.1f} queries a unit",

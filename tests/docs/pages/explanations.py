@@ -9,44 +9,34 @@ from typing import Any
 
 from tests.docs.readers import Figure, at, factor, learned, ten_are_worth
 
+from leakmeter.studies.ours._shown import markdown
+
 PAGE = "docs/explanations.md"
 _CONV, _MLP, _LINEAR = "mnist milli-conv", "mnist mlp", "mnist linear"
 _GRADIENTS, _SMOOTH, _PLAIN = "membership + gradient", "membership + SmoothGrad", "membership"
 FIG2, FIG3, FIG4 = (f"milli-fig{n}/milli-fig{n}.json" for n in (2, 3, 4))
 _ARMS = ("no counterfactuals", "labels", "clamping", "boundary")
 STUDY = "explanations/explanations.json"
+_PANELS = ("table", "trees")
 SHOWN = Path(__file__).parents[3] / "results" / STUDY
 
 
-def explained(found: dict[str, Any], row: str) -> tuple[float, ...]:
-    """Of each victim that has the row: fidelity from 10 and 100 answers, and what the explanation tells."""
-    facts = [panel[row] for panel in found["table"].values() if row in panel]
-    return tuple(
-        value
-        for one in facts
-        for value in (
-            one["fidelity"]["10"]["mean"],
-            one["fidelity"]["100"]["mean"],
-            *([one["useful"]["gap"]["median"]] if one["useful"].get("gap", {}).get("median") is not None else []),
-        )
-    )
-
-
-def line(found: dict[str, Any], row: str) -> str:
-    """How the page writes the row: three columns a victim, empty where there is nothing."""
-    cells = []
-    for panel in found["table"].values():
-        one = panel.get(row)
-        told = one is not None and one["useful"].get("gap", {}).get("median") is not None
-        cells += ["{:.3f}", "{:.3f}", "{:.3f}" if told else ""] if one is not None else ["", "", ""]
-    return " ".join(f"| `{row}` | {' | '.join(cells)} |".split())
-
-
 def explanation_rows() -> list[Figure]:
-    """A text for every row of the study."""
+    """A text for every line of the study's tables, and for the sentence below them."""
     found = json.loads(SHOWN.read_text())
-    rows = dict.fromkeys(row for panel in found["table"].values() for row in panel)
-    return [(PAGE, line(found, row), STUDY, partial(explained, row=row)) for row in rows]
+    lines = [(panel, place) for panel, lines in found["shown"].items() for place in range(len(lines))]
+    ten = (f"table/{panel}/{row}/fidelity/10/mean" for row in ("reasons:4", "shap:2", "nothing") for panel in _PANELS)
+    said = (
+        "from ten answers {:.3f} and {:.3f}, against {:.3f} and {:.3f} with SHAP values and {:.3f} and {:.3f} with "
+        "nothing shown"
+    )
+    return [*((PAGE, "{}", STUDY, partial(_line, *place)) for place in lines), (PAGE, said, STUDY, at(*ten))]
+
+
+def _line(panel: str, place: int, found: dict[str, Any]) -> tuple[str]:
+    """What the study wrote, whose numbers are those of its table."""
+    assert found["shown"][panel] == markdown(found["table"][panel])
+    return (found["shown"][panel][place],)
 
 
 EXPLAINED: list[Figure] = [

@@ -1,5 +1,7 @@
 """Several hidden layers: what is recovered, and what is said where it is not."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -7,7 +9,7 @@ from torch import nn
 import leakmeter as lm
 from leakmeter.extraction.exact.certificate import aligned
 from leakmeter.extraction.exact.output import flips
-from leakmeter.extraction.exact.peel import _doubles, components
+from leakmeter.extraction.exact.peel import Peeler, Reading, _doubles, components
 from leakmeter.extraction.exact.rows import agree, evidence, merge, signs
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.studies.ours.exact_depth import deep_network
@@ -120,3 +122,19 @@ def test_one_unit_found_twice_is_one() -> None:
     row, other = torch.randn(2, 6).double()
     layer = Layer.of(torch.stack([row, other, -3 * row, row]), torch.tensor([1.0, 2.0, -3.0, 1.5]).double())
     assert _doubles(layer).tolist() == [False, False, True, False]
+
+
+def test_rows_that_overflowed_end_the_search_and_not_the_audit(oracle, monkeypatch) -> None:
+    net = deep_network((8, 5, 4, 2), seed=0)
+    real = Peeler.read
+
+    def overflowing(self: Peeler, again: int = 2) -> Reading:
+        reading = real(self, again)
+        reading.stack.layers[-1] = replace(reading.stack.layers[-1], weight=reading.stack.layers[-1].weight * torch.inf)
+        return reading
+
+    monkeypatch.setattr(Peeler, "read", overflowing)
+    found = lm.extract("exact", oracle(net, "logits+gradient", 8, budget=2000), seed=0)
+    assert not found.findings.complete
+    assert found.findings.missing
+    assert bool(torch.isfinite(found.substitute(torch.randn(10, 8).double())).all())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -187,6 +187,12 @@ class DeepSearch:
         off = [(copy(x) - cells.f).norm(dim=1) for copy in (one, other)]
         return float((off[0] < off[1]).double().mean()) > 0.5
 
+    def _better(self, one: Known, other: Known) -> bool:
+        """Whether a copy explains more of what was asked than another; as much: whether it is mostly closer."""
+        x, cells = self._cells()
+        unexplained = [int((self.off(copy, x, cells.f) > 1).sum()) for copy in (one, other)]
+        return unexplained[0] < unexplained[1] or (unexplained[0] == unexplained[1] and self.closer(one, other))
+
     def _cells(self) -> tuple[Tensor, Trace]:
         cells = Trace.all([survey.safe_cells for survey in self.surveys])
         return torch.cat([survey.at(survey.cells.t) for survey in self.surveys]), cells
@@ -229,7 +235,10 @@ class DeepSearch:
             place = find_boundary(self.asker, known.pieces, good, bad, self.allowed)
             return place is not None and self.across(*place, True) is not None
         try:
-            self.surveys.append(self.surveyor(self.asker, good, bad - good, (0.0, 1.0), False, None, False))
+            way = self.surveyor(self.asker, good, bad - good, (0.0, 1.0), False, None, False)
+            self.surveys.append(
+                replace(way, short=True)
+            )  # laid on purpose: it says nothing about how often units are met
         except SaturatedError:
             return False
         return True

@@ -103,7 +103,7 @@ def solve(left: Tensor, right: Tensor, n: int) -> Tensor:
     trust, before = left.new_ones(n), math.inf
     for _ in range(_ROUNDS):
         weight = trust.repeat(len(left) // n)[:, None]
-        solution = torch.linalg.lstsq(left / scale * weight, right * weight, driver="gelsd", rcond=1e-13).solution
+        solution = least_squares(left / scale * weight, right * weight, rcond=1e-13)
         off = (left / scale @ solution - right).square().sum(1).reshape(-1, n).sum(0).sqrt()
         typical = float(off.quantile(0.25).clamp(min=10.0))
         if float(off.max()) <= min(100 * typical, _FITS) or typical > _BETTER * before:
@@ -113,10 +113,18 @@ def solve(left: Tensor, right: Tensor, n: int) -> Tensor:
     return found
 
 
+def least_squares(left: Tensor, right: Tensor, rcond: float | None = None) -> Tensor:
+    """The solution; what overflowed on the way is an error of linear algebra here, not one of the library below."""
+    if not bool(left.isfinite().all() & right.isfinite().all()):
+        raise torch.linalg.LinAlgError("equations that are not finite")  # type: ignore[attr-defined]
+    found: Tensor = torch.linalg.lstsq(left, right, driver="gelsd", rcond=rcond).solution
+    return found
+
+
 def flips(w: Tensor, c: Tensor, below: Tensor) -> tuple[Tensor, Tensor]:
     """Which units face the other way: c = -sum of f_i w_i below_i, and what of c that leaves."""
     gram = (w.T @ w) * (below @ below.T)
     target = -torch.einsum("ci,cd,id->i", w, c, below)
-    f = torch.linalg.lstsq(gram, target[:, None], driver="gelsd").solution[:, 0]
+    f = least_squares(gram, target[:, None])[:, 0]
     turned = f > 0.5
     return turned, c + (w * turned) @ below

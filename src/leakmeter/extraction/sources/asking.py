@@ -33,7 +33,7 @@ _PARENTS, _ROUND = (
     0.35,
 )  # answers from which pictures are bred; growth of the answers before they are looked at again
 _DOUBLING = 0.05  # of the most that an answer can tell
-_BLOCK, _BLOCK_LARGE = 2**26, 2**24  # numbers in the candidates held at once; of large pictures
+_BLOCK, _BLOCK_LARGE = 2**26, 2**23  # numbers in the candidates held at once; of large pictures
 _POINTS = 0.1  # of the queries at most are points of the box, where there are pictures to ask
 _COLLAPSED = 0.15  # what answers to pictures must tell for that
 _PLAUSIBLE = 40  # held out must be taken from so many rows at least
@@ -66,7 +66,7 @@ class Asker:
         self.exhausted = False
         large = reduction(oracle.spec.input_shape) > 1
         self._block = (_BLOCK_LARGE if large else _BLOCK) // oracle.spec.features
-        self._stock = Stock(max(16, _BLOCK // oracle.spec.features), oracle.spec.input_shape) if large else None
+        self._stock = Stock(max(16, _BLOCK // 2 // oracle.spec.features), oracle.spec.input_shape) if large else None
         self._answers: list[Answer] = []
         self._sources: dict[str, Source] = {name: SOURCES[name] for name in names}
         self._pool = torch.empty(0, *oracle.spec.input_shape) if pool is None else pool

@@ -59,7 +59,8 @@ def _lead(result: AuditResult) -> str:
 
 def _costs(shown: list[Surface]) -> Table:
     return Table(
-        "By the best try, between the points of its curve; “not within” means that the budget ended first",
+        "By the best try, between the points of its curve; “not within” means that the budget ended first, "
+        "“not surely” that a copy measured so and test inputs are too few to be sure",
         ("Attack", *(Numeric(f"{cost.fidelity:.0%}") for cost in shown[0].arms[0].costs)),
         {
             f"showing {each.name}": [

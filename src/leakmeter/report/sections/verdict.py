@@ -58,12 +58,14 @@ def _figures(result: AuditResult) -> list[Block]:
 
 def _good_copy(result: AuditResult) -> tuple[str, str, str]:
     attackers = [arm for arm in result.verdict.arms if not arm.control]
-    costs = [(cost.cheapest, arm) for arm in attackers for cost in arm.costs if cost.fidelity == GOOD]
-    reached = [(queries, arm) for queries, arm in costs if queries is not None]
+    costs = [(cost, arm) for arm in attackers for cost in arm.costs if cost.fidelity == GOOD]
+    reached = [(cost.cheapest, arm) for cost, arm in costs if cost.cheapest is not None]
     what = f"queries to a {GOOD:.0%} copy"
     if not reached:
         most = max(arm.queries for arm in attackers)
-        return f"> {count(most)}", what, "no attack got there within its budget"
+        near = any(cost.tries is not None and cost.tries.reached for cost, _ in costs)
+        why = "one measured so, but too few test inputs to be sure" if near else "no attack got there within its budget"
+        return f"> {count(most)}", what, why
     queries, arm = min(reached, key=lambda each: each[0])
     return f"≤ {count(queries)}", what, f"{arm.label}, seeing {arm.view}"
 

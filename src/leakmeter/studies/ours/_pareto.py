@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+NONE = "nothing"
 PAPER = ("gradient", "smoothgrad:10,0.1")
 """What Milli et al. (2018) measured."""
 
@@ -31,10 +32,17 @@ def draw(tables: dict[str, Any], leak: str, path: Path) -> None:
     for axes, (name, rows) in zip(figure.subplots(1, len(tables), squeeze=False)[0], tables.items(), strict=True):
         points = leaks(rows)
         best = front(points)
-        axes.plot([points[each][0] for each in best], [points[each][1] for each in best], color="tab:green", zorder=1)
-        for row, point in points.items():
-            axes.scatter(*point, color="tab:red" if row in PAPER else "tab:blue", zorder=2)
-            axes.annotate(row, point, fontsize=6, xytext=(3, 3), textcoords="offset points")
+        line = [points[each] for each in best]
+        axes.plot([x for x, _ in line], [y for _, y in line], color="tab:green", zorder=1, label="beaten by no other")
+        if NONE in rows:
+            axes.axvline(_leak(rows[NONE]), color="grey", linestyle=":", label="nothing shown")
+        for place, row in enumerate(sorted(points, key=lambda row: points[row])):
+            about = {"color": "tab:red", "label": "in the paper"} if row in PAPER else {"color": "tab:blue"}
+            axes.scatter(*points[row], zorder=2, **about)
+            beside, end = ((5, 2), "left") if place % 2 else ((-5, -7), "right")
+            axes.annotate(row, points[row], fontsize=6, ha=end, xytext=beside, textcoords="offset points")
+        axes.margins(x=0.2, y=0.15)
+        axes.legend(*_once(axes), fontsize=7, loc="upper left")
         axes.set(title=name, xlabel=leak, ylabel="insertion less deletion AUC")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
@@ -42,8 +50,15 @@ def draw(tables: dict[str, Any], leak: str, path: Path) -> None:
 
 def leaks(rows: dict[str, Any]) -> dict[str, tuple[float, float]]:
     """For each explanation that is a map: the fidelity at the first stop, where they differ most, and its use."""
-    return {
-        row: (next(iter(facts["fidelity"].values()))["mean"], facts["useful"]["gap"]["median"])
-        for row, facts in rows.items()
-        if facts["useful"]
-    }
+    return {row: (_leak(facts), facts["useful"]["gap"]["median"]) for row, facts in rows.items() if facts["useful"]}
+
+
+def _leak(facts: dict[str, Any]) -> float:
+    first: float = next(iter(facts["fidelity"].values()))["mean"]
+    return first
+
+
+def _once(axes: Any) -> tuple[list[Any], list[str]]:
+    """What the legend shows: each name once."""
+    named = {name: handle for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    return list(named.values()), list(named)

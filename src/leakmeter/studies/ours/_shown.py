@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from leakmeter.studies.ours._pareto import NONE
+
 Facts = dict[str, Any]
 
 
@@ -37,7 +39,7 @@ def _queries(found: list[Any]) -> str:
 
 def _times(facts: Facts, row: str, level: str) -> str:
     found = facts["cheaper"][level]
-    if found is None or row == "nothing":
+    if found is None or row == NONE:
         return ""
     ends = found["interval"]
     return f"{found['times']:.3g} ({ends['low']:.3g} to {ends['high']:.3g})"

@@ -23,12 +23,11 @@ from leakmeter.oracle.view import View
 from leakmeter.studies.copies import median_over_seeds, over_seeds
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.ours._panels import REHEARSAL, Panel, pictures, table, trees
-from leakmeter.studies.ours._pareto import draw
+from leakmeter.studies.ours._pareto import NONE, draw
 from leakmeter.studies.ours._shown import markdown
 from leakmeter.studies.rows import Row, by_group, share
 from leakmeter.training.loop import Recipe
 
-NONE = "nothing"
 SLOPES = ("gradient", "smoothgrad:10,0.1", "gradxinput", "integrated:10")
 ASKED = ("occlusion", "shap:2", "lime:120", "reasons:4", "counterfactual")
 HIDDEN = tuple(f"gradient/{each}" for each in ("top:5", "sign", "round:1", "noise:1.0", "abs"))

@@ -8,8 +8,10 @@ neighbour of the input may be answered by an earlier one.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import safetensors.torch
@@ -17,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.certificates.dual import dual_certified, dual_loss, worst_margins
+from leakmeter.checkpoint import DiskCheckpoint
 from leakmeter.data.catalogue import load
 from leakmeter.data.places import cache
 from leakmeter.evaluation.intervals import exact
@@ -83,19 +86,28 @@ def cascade(settings: StudyOptions, steps: int, length: int, seed: int) -> list[
         if path.exists():
             network.load_state_dict(safetensors.torch.load(path.read_bytes()))
         else:
-            robustly(network, _left(settings, networks), steps, settings, seed=derive(seed, "training", place))
+            half = path.with_suffix("")  # where a training that was killed goes on
+            robustly(network, _left(settings, networks), steps, settings, half, seed=derive(seed, "training", place))
             write_atomic(path, to_safetensors({name: part.contiguous() for name, part in network.state_dict().items()}))
+            shutil.rmtree(half, ignore_errors=True)
         networks.append(network.eval())
     return networks
 
 
-def robustly(network: nn.Module, data: Batch, steps: int, settings: StudyOptions, *, seed: int) -> None:
-    """Trains for one distance after the other, in place."""
+def robustly(network: nn.Module, data: Batch, steps: int, settings: StudyOptions, half: Path, *, seed: int) -> None:
+    """Trains for one distance after the other, in place; `half` is a folder for states that survive a kill."""
     for stage, eps in enumerate(STAGES):
         recipe = Recipe(steps=steps, batch=64, lr=2e-3 if stage < len(STAGES) - 1 else 5e-4)
-        title = f"within {eps}"
-        loss = partial(_loss, eps)
-        fit(network, data, loss, recipe, seed=derive(seed, "stage", stage), progress=settings.progress, title=title)
+        fit(
+            network,
+            data,
+            partial(_loss, eps),
+            recipe,
+            seed=derive(seed, "stage", stage),
+            progress=settings.progress,
+            title=f"within {eps}",
+            checkpoint=DiskCheckpoint(half / f"{stage}.pt"),
+        )
 
 
 def _loss(eps: float, network: nn.Module, batch: Batch, _: torch.Generator) -> Tensor:
