@@ -19,7 +19,6 @@ _FOR_TABLES = (*_ATTACKS, "exact-tree")
 _SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
 _CORES = 2  # that the time of a plan which sets no limit is reckoned for, whatever the machine has
 _MINUTES, _LARGE, _MINUTES_LARGE = 3.8, 1024, 24.0  # such a plan takes about so long: by the number of inputs
-_MINUTES_TABLE = 2.25  # of a table: `exact-tree` and the victim take their time too
 _HALVINGS = 10  # of the range of efforts, until one is found that takes so long
 _QUICK = 0.6  # minutes
 _LEAST, _MOST = 0.01, 4.0  # effort
@@ -67,8 +66,7 @@ def _in_time(plan: Plan, spec: VictimSpec, processes: int, *, limited: bool) -> 
         return plan
     cells = list(plan.cells())
     cores = min(_CORES if plan.minutes is None else processes, max(1, len(cells)))
-    table = _MINUTES if spec.columns is None else _MINUTES_TABLE
-    minutes = plan.minutes or (table if spec.features <= _LARGE else _MINUTES_LARGE)
+    minutes = plan.minutes or (_MINUTES if spec.features <= _LARGE else _MINUTES_LARGE)
     free = [cell for cell in cells if _adjustable(cell.attack, cell.options)]
 
     def seconds(effort: float) -> float:

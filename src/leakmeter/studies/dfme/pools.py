@@ -15,7 +15,7 @@ from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.rows import Row, by_group, share
 
 STUDENT = "small-conv:8"
-MOST, STEPS, TEMPERATURE = 20_000, 600, 3.0
+MOST, STEPS, TEMPERATURE = 20_000, 600, 10.0
 POOLS = {pool.name: pool for pool in TABLE["cifar10"]}
 
 
