@@ -1,0 +1,38 @@
+"""What docs/watch.md says was measured is what the files in results/ hold."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "watch.md").read_text()
+
+
+def held(place: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((ROOT / "results" / place).read_text())
+    return content
+
+
+def test_the_table_of_detectors() -> None:
+    found = held("detectors/detectors.json")
+    assert f"`{found['command']}`" in PAGE
+    for name in ("prada", "hoda", "seat", "mmd"):
+        rows = [row for row in found["table"] if row["detector"] == name]
+        told = {(row["attack"], row["accounts"]): _alarm(row) for row in rows}
+        cells = [f"{told[attack, 1]} / {told[attack, 10]}" for attack in dict.fromkeys(row["attack"] for row in rows)]
+        assert f"| `{name}` | {rows[0]['false alarms']:.1%} | {' | '.join(cells)} |" in PAGE
+
+
+def _alarm(row: dict[str, Any]) -> str:
+    queries = row["queries at the alarm"]
+    return "silent" if queries is None else f"{queries:.0f}: {row['fidelity the thief had']:.1%}"
+
+
+def test_what_is_stated_of_thieves() -> None:
+    found = held("bench/watch-thieves.json")
+    short = sum(row["stated"] < row["real"] - 0.03 for row in found["rows"])
+    assert short == found["more than 3 points below the real attack"]
+    said = f"{len(found['rows'])} thieves, {short} of them stated more than 3 points too low"
+    assert said in PAGE
+    assert f"{100 * found['mean difference']:.1f} points above the real copy in the mean" in PAGE
+    assert f"{-100 * found['worst']:.0f} points below it in the worst" in PAGE
