@@ -43,7 +43,10 @@ def test_a_server_that_always_misbehaves_ends_in_a_sentence_in_time_and_in_memor
     if manner in HARMLESS:
         assert torch.equal(oracle.query(x).probs, expected(x))
     else:
-        with pytest.raises(VictimError, match="gave no usable answer in 2 tries; the last time") as caught:
+        with pytest.raises(
+            VictimError,
+            match=r"gave no usable answer in 2 tries; the last time|is not as described: its answer held words",
+        ) as caught:
             oracle.query(x)
         assert "\x1b" not in str(caught.value)
     assert time.monotonic() - start < 60 * TIMEOUT  # two tries of two requests at once, on a busy machine
