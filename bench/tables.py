@@ -13,6 +13,7 @@ import csv
 import fcntl
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -177,6 +178,35 @@ HOWS = (
 )
 
 
+def default_audit(dataset: str, seed: int) -> dict[str, Any]:
+    """What `leakmeter audit --victim model.json --data rows.csv` says of a boosted model's file, and what it takes."""
+    table = Table(dataset, seed)
+    fitted = model("xgboost", seed).fit(*table.train)
+    names = [column.name for column in table.columns]
+    fitted.get_booster().feature_names = names
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        fitted.save_model(folder / "model.json")
+        polars.DataFrame(table.test.numpy(), schema=names).write_csv(folder / "rows.csv")
+        command = [sys.executable, "-m", "leakmeter", "audit", "--victim", "model.json", "--data", "rows.csv"]
+        before, start = _computed(), time.monotonic()
+        done = subprocess.run([*command, "--display", "none"], cwd=folder, check=False)
+        taken, (result,) = time.monotonic() - start, folder.glob("runs/*/results.json")
+        verdict = json.loads(result.read_text())["verdict"]
+        return {
+            "exit": done.returncode,
+            "seconds": round(taken, 1),
+            "computed": round(_computed() - before, 1),
+            "load": os.getloadavg()[0],
+            "headline": verdict["headline"],
+        }
+
+
+def _computed() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def rows() -> list[dict[str, Any]]:
     trees = [
         {"part": "tree", "dataset": "german", "victim": kind, "seed": seed, "how": method}
@@ -197,12 +227,15 @@ def rows() -> list[dict[str, Any]]:
         for view, hows in (("probs", HOWS), ("labels", ("tabular",)))
         for how in hows
     ]
-    return [*trees, *forests, {"part": "parquet", "rows": 10**6}, *ensembles]
+    audits = [{"part": "audit", "dataset": dataset, "seed": 60} for dataset in ("german", "adult", "compas")]
+    return [*trees, *forests, {"part": "parquet", "rows": 10**6}, *audits, *ensembles]
 
 
 def run(row: dict[str, Any]) -> dict[str, Any]:
     if row["part"] == "parquet":
         return parquet(row["rows"])
+    if row["part"] == "audit":
+        return default_audit(row["dataset"], row["seed"])
     if row["part"] == "tree":
         return exact(row["dataset"], row["victim"], row["seed"], row["how"])
     return ensemble(row["dataset"], row["victim"], row["seed"], row["view"], row["budget"], row["how"])
