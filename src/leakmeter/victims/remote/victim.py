@@ -29,7 +29,6 @@ from leakmeter.victims.victim import Charge, Question, Victim
 _ROWS, _NUMBERS = 64, 1 << 17  # the most in one request, unless it is said
 _NUMBER = 128  # bytes of JSON that one number may take, with the name of its class
 _GLANCE = 0.2  # seconds between two looks at what is under way
-_NO_ACCIDENT = 2  # answers to one request that the facts given do not fit, before any did
 _ROUNDS = 2  # requests a thread sends before all wait for the slowest; the more, the more a failure can lose
 
 
@@ -140,16 +139,12 @@ class RemoteVictim(Victim):
             self._understood, self._explained = True, self._explained or len(found) > 1
             return found
 
-        wrong: list[Misdescribed] = []
-
         def read_first(body: bytes) -> tuple[np.ndarray, ...]:
-            """Before any answer was understood, a second one of the wrong shape is no accident and would come again."""
+            """Before any answer was understood, a wrong shape is no accident and would come again."""
             try:
                 return read(body)
             except Misdescribed as error:
-                wrong.append(error)
-                known = self._explained if isinstance(error, Unexplained) else self._understood
-                if known or len(wrong) < _NO_ACCIDENT:
+                if self._explained if isinstance(error, Unexplained) else self._understood:
                     raise
                 raise VictimError(f"the victim {self.spec.name} is not as described: {error}") from error
 
