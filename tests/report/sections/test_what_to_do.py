@@ -60,6 +60,16 @@ def test_where_no_copy_was_made_no_limit_follows(make_audit):
     )
 
 
+def test_a_copy_that_may_be_good_enough_is_no_reason_to_keep_a_limit(make_audit):
+    """83.8 % of 359 inputs once read as no copy of even 80 %."""
+
+    def unsure(arm):
+        return {"copies": [*arm.copies[:-1], (0.838,) * len(arm.copies[-1])]}
+
+    limit = steps(with_arms(make_audit(views=("labels",)), unsure))[0]
+    assert limit.startswith("Do not lean on the rate limit you have. One copy within 8,000 queries agrees on 83.8% of")
+
+
 def test_a_limit_that_is_low_enough_stays(make_audit):
     assert steps(make_audit(views=("logits",), queries_per_day=5))[0].startswith(
         "Keep the rate limit you have. At 5 queries a day an 80% copy takes "

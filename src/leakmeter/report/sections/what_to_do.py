@@ -97,6 +97,16 @@ def _limit(result: AuditResult, bare: Sequence[Surface]) -> Iterator[Sequence[Pa
     if copy is None:
         most = max(arm.queries for surface in bare for arm in surface.attackers)
         least = min(FIDELITIES)
+        best = max(
+            (one for surface in bare for arm in surface.attackers for made in arm.copies for one in made), default=0
+        )
+        if best >= least:
+            yield (
+                Strong("Do not lean on the rate limit you have."),
+                f" One copy within {count(most)} queries agrees on {best:.1%} of the test inputs. They are too few to "
+                f"say that it surely reaches {least:.0%}, or that it does not: audit with more test inputs.",
+            )
+            return
         yield keep, f" No attack made a copy of even {least:.0%} within {count(most)} queries, so no other follows."
     elif copy.short / MONTH >= now:
         yield keep, f" At {count(now)} queries a day {copy.what} takes {days(copy.short / now)} or more."
