@@ -116,6 +116,7 @@ ATTACKS: Registry[type[Attack]] = Registry(
         "dast": "leakmeter.extraction.dast:Dast",
         "procedural": "leakmeter.extraction.procedural:Procedural",
         "auto": "leakmeter.extraction.auto:Auto",
+        "plain": "leakmeter.extraction.plain:Plain",
         "gradients": "leakmeter.extraction.gradients:Gradients",
         "counterfactual": "leakmeter.extraction.counterfactual:Counterfactuals",
         "exact": "leakmeter.extraction.exact.attack:Exact",
