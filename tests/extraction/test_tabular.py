@@ -18,6 +18,7 @@ from leakmeter.errors import NotApplicable
 from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.conformance import check_attack
+from leakmeter.extraction.sources.published import published
 from leakmeter.extraction.sources.tables import amounts, as_rows, beside_thresholds, every_row
 from leakmeter.extraction.students import STUDENTS, Lesson
 from leakmeter.extraction.tabular import Tabular
@@ -211,3 +212,45 @@ def test_rows_with_missing_values_are_learned_and_answered(student: str) -> None
     assert torch.isfinite(outputs).all()
     least = 0.9 if student in ("boosted", "bagged") else 0.6
     assert float((outputs.argmax(1) == answer.labels).double().mean()) > least
+
+
+def test_rows_have_the_means_and_shares_that_are_published() -> None:
+    columns = Columns(
+        [
+            Column(name="Age", kind="integer", low=18, high=80, mean=30),
+            Column(name="Score", low=0, high=1, mean=0.8),
+            Column(name="Gain", kind="integer", low=0, high=90_000, mean=1000),
+            Column(name="Job", kind="categorical", levels=("a", "b", "c"), shares=(0.7, 0.3, 0.0)),
+            Column(name="Code", kind="categorical", levels=(7, 3), shares=(0.9, 0.1)),
+            Column(name="own", kind="onehot", group="home", mean=0.75),
+            Column(name="rent", kind="onehot", group="home", mean=0.25),
+        ]
+    )
+    x = columns.uniform(50, torch.Generator().manual_seed(0)).numpy()
+    target = lm.load_victim(DecisionTreeClassifier(max_depth=2).fit(x, x[:, 0] > 40), columns=columns)
+    rows = published(20_000, target.spec, torch.Generator().manual_seed(0))
+    assert rows is not None
+    columns.admit(rows)
+    wanted = torch.tensor([30, 0.8, 1000, 0.3, 6.6, 0.75, 0.25])
+    assert torch.allclose(rows.mean(0), wanted, rtol=0.1)
+    assert 0.8 < float((rows[:, 2] == 0).double().mean()) < 0.95
+    plain = [column.model_copy(update={"mean": None, "shares": ()}) for column in columns]
+    assert published(10, replace(target.spec, columns=Columns(plain)), torch.Generator()) is None
+
+
+def test_published_means_bring_the_copy_nearer_to_rows_like_those() -> None:
+    """Half the questions go where rows are; the victim is rough there."""
+    means = {"Age": {"mean": 25.0}, "Gain": {"mean": 300.0}, "Job": {"shares": (0.9, 0.05, 0.05)}}
+    columns = Columns([column.model_copy(update=means[column.name]) for column in COLUMNS])
+    rows = published(3000, replace(victim().spec, columns=columns), torch.Generator().manual_seed(1))
+    assert rows is not None
+    x = rows[:1000].double().numpy()
+    made = RandomForestClassifier(30, random_state=0).fit(x, np.random.default_rng(0).random(1000) < x[:, 0] / 50)
+    fidelity = {}
+    for known in (columns, COLUMNS):
+        oracle = lm.Oracle(lm.load_victim(made, columns=known), view="probs", budget=600)
+        found = lm.extract("tabular", oracle, seed=0, test=rows[1000:], effort=0.3, students=("boosted",))
+        score = found.curve[-1].score
+        assert score is not None
+        fidelity[id(known)] = score.fidelity
+    assert fidelity[id(columns)] > fidelity[id(COLUMNS)]

@@ -22,6 +22,7 @@ from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import Attack, AttackJob
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
 from leakmeter.extraction.sources.committee import hardest
+from leakmeter.extraction.sources.published import published
 from leakmeter.extraction.sources.tables import amounts, as_rows, beside_thresholds, every_row, table_of
 from leakmeter.extraction.students import STUDENTS, Lesson, kernel
 from leakmeter.extraction.students.mean import Mean
@@ -147,7 +148,8 @@ class _Campaign:
         blind = math.ceil(self.share * n)
         self._ask(self._draw(blind), blind=True)
         if n > blind and not self.exhausted:
-            own, many = None, (n - blind) * self.attack.choice
+            many = (n - blind) * self.attack.choice
+            own = published(many, self.spec, self.draws)
             if self.pool is not None:  # those looked at go to the back, so that few are asked twice
                 own, self.pool = self.pool[:many], torch.cat([self.pool[many:], self.pool[:many]])
             self._ask(hardest(n - blind, many, self.spec, self.draws, self.members, own), blind=False)
@@ -171,8 +173,11 @@ class _Campaign:
             share = n if self.attack.adaptive else math.ceil(n / 2)
             own, self.pool = self.pool[:share], self.pool[share:]
         left = n - len(own)
-        uniform = round(left * _UNIFORM)
         parts = [own]
+        if left > 1 and (likely := published(left // 2, self.spec, self.draws)) is not None:
+            parts.append(likely)
+            left -= len(likely)
+        uniform = round(left * _UNIFORM)
         if uniform:
             parts.append(as_rows(self.spec.sample(uniform, self.draws), self.spec))
         if left > uniform and self.members:
