@@ -21,6 +21,8 @@ from leakmeter.extraction.conformance import check_attack
 from leakmeter.extraction.sources.published import published
 from leakmeter.extraction.sources.tables import amounts, as_rows, beside_thresholds, every_row
 from leakmeter.extraction.students import STUDENTS, Lesson
+from leakmeter.extraction.students.added import parts
+from leakmeter.extraction.students.trees import scores
 from leakmeter.extraction.tabular import Tabular
 from leakmeter.models.saved import load_network, save_network
 from leakmeter.oracle.answer import Answer
@@ -254,3 +256,40 @@ def test_published_means_bring_the_copy_nearer_to_rows_like_those() -> None:
         assert score is not None
         fidelity[id(known)] = score.fidelity
     assert fidelity[id(columns)] > fidelity[id(COLUMNS)]
+
+
+def explained_lesson(view: str, model: Any = None) -> tuple[Lesson, Lesson]:
+    """The same answers with and without Shapley values."""
+    target = victim(model=model)
+    given = [lesson(target, shown, "logits", n=300) for shown in (view, "probs")]
+    return given[0], given[1]
+
+
+def test_what_every_column_adds_to_a_score_is_learned_part_by_part() -> None:
+    told, plain = explained_lesson("probs+shap")
+    fresh = told.spec.sample(2000, torch.Generator().manual_seed(5)).float()
+    wanted = lm.Oracle(victim()).query(fresh).probs.logit()[:, 1]
+    errors = []
+    for given in (told, plain):
+        outputs = predict(STUDENTS["boosted"].fit(replace(given, seconds=2.0)), fresh)
+        errors.append(float((outputs[:, 1] - outputs[:, 0] - wanted).square().mean()))
+    assert errors[0] < errors[1]
+
+
+def test_explanations_that_do_not_add_up_are_left_aside() -> None:
+    told, plain = explained_lesson("probs+shap", RandomForestClassifier(5, max_depth=4, random_state=0))
+    assert parts(told, scores(told)) is None  # of a forest probabilities are explained, not log-odds
+    softened = replace(told, reading="softened")
+    found = parts(softened, scores(softened))
+    assert found is not None
+    assert np.allclose(found.sum(2), scores(softened), atol=1e-6)
+    assert parts(plain, scores(plain)) is None
+
+
+def test_scores_are_read_unless_labels_are_surely_better() -> None:
+    """Few answers held out choose by luck, and who reads labels learns less."""
+    target = victim(model=GradientBoostingClassifier(n_estimators=60, max_depth=5, random_state=0))
+    for seed in range(3):
+        found = lm.extract("tabular", lm.Oracle(target, view="probs", budget=150), seed=seed, effort=0.3)
+        chosen = next(trial.name for trial in found.findings.tried if trial.chosen)
+        assert "labels" not in chosen

@@ -154,6 +154,8 @@ def test_an_exact_copy_comes_first_and_a_mistaken_one_does_not() -> None:
         ("surrogate", "probs+gradient", (("gradients mlp", True),), True),
         ("surrogate", "probs+gradient", (("gradients mlp", False),), False),
         ("somebody-elses", "probs+gradient", (), False),
+        ("tabular", "probs+shap:5", (), True),
+        ("tabular", "probs+gradient", (), False),
     ],
 )
 def test_who_reads_explanations(attack: str, view: str, tried: tuple[tuple[str, bool], ...], reads: bool) -> None:

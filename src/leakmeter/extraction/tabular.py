@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -39,6 +40,7 @@ _GROWTH = 1.5  # answers are looked at again when there are so many times as man
 _FIRST = 48  # answers that are all asked blindly
 _FEWEST = 10  # answers to learn from
 _SEARCHED = 9  # students are compared anew when answers have multiplied so much
+_ERRORS = 2.0  # standard errors by which labels must be better where scores are shown
 _MEMBER, _TRIAL, _COPY, _LAST = 0.25, 0.4, 1.5, 4.0  # seconds for a member, a student on trial, a copy, the last copy
 _KERNEL = "kernel"  # the student that takes its time, on trial too
 _CELLS, _MOST_CELLS = "cells", 100_000  # the student of a table asked whole, and how many rows that may be
@@ -49,6 +51,8 @@ _Way = tuple[str, Reading]
 
 class Tabular(Attack):
     """Adaptive questions to a model of a table, and the student that suits it."""
+
+    reads_explanations: ClassVar[bool] = True
 
     students: tuple[str, ...] = ("boosted", "bagged", "dense", "linear", "kernel")
     """What to try as the copy."""
@@ -64,6 +68,11 @@ class Tabular(Attack):
     """The share of the blind answers that decides among students."""
     effort: float = Field(default=1.0, gt=0)
     """Scales the time spent on learning."""
+
+    @classmethod
+    def reads(cls, view: str) -> bool:
+        """Shapley values only, which add up to scores."""
+        return "+shap" in view
 
     def check(self, spec: VictimSpec, view: View) -> None:
         """Refuses whatever is no table with a range for every column."""
@@ -218,8 +227,8 @@ class _Campaign:
         learned = torch.ones(len(self.x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
         found = self._tried(self._ways, learned, stop)
         scores = self._scores(found, held)
-        if _KERNEL in self._names:  # it reads what the best of the others reads
-            reading = scores[0][1][0][1] if scores else self._readings[0]
+        if _KERNEL in self._names:  # it reads what the best boosted one reads
+            reading = next((ways[0][1] for _, ways in scores if ways[0][0] == "boosted"), self._readings[0])
             found |= self._tried([(_KERNEL, reading)], learned, stop)
             scores = self._scores(found, held)
         if not scores:
@@ -230,7 +239,7 @@ class _Campaign:
         if second is not None:
             both = self._agreement([found[first], found[second]], held)
             scores.append((both, [first, second]))
-            if both >= scores[0][0] - math.sqrt(both * (1 - both) / len(held)):  # within an error the mean is steadier
+            if both >= scores[0][0] - _error(both, len(held)):  # within an error the mean is steadier
                 self.best = [first, second]
         self.searched = len(self.x)
         self.trials = [Trial(name=_named(ways), held_out=a, chosen=ways == self.best) for a, ways in scores]
@@ -244,10 +253,11 @@ class _Campaign:
         return found
 
     def _scores(self, found: dict[_Way, nn.Module], held: Tensor) -> list[tuple[float, list[_Way]]]:
-        """How well each agrees with the answers held out, the best first."""
-        return sorted(
-            ((self._agreement([model], held), [way]) for way, model in found.items()), key=lambda each: -each[0]
-        )
+        """How well each agrees with the answers held out, the best first; labels only if surely better than scores."""
+        scores = [(self._agreement([model], held), [way]) for way, model in found.items()]
+        luck = max((_error(agreed, len(held)) for agreed, _ in scores), default=0.0)
+        less = {way: _ERRORS * luck * (way[1] == "labels" != self._readings[0]) for way in found}
+        return sorted(scores, key=lambda each: less[each[1][0]] - each[0])
 
     def _agreement(self, models: list[nn.Module], held: Tensor) -> float:
         model = models[0] if len(models) == 1 else Mean(models)
@@ -278,6 +288,11 @@ class _Campaign:
             self.x[rows], some, reading, "none", self.spec, self.job, seed, name, seconds * self.attack.effort
         )
         return STUDENTS[student].fit(lesson)
+
+
+def _error(agreement: float, answers: int) -> float:
+    """The standard error of an agreement on so many answers."""
+    return math.sqrt(agreement * (1 - agreement) / answers)
 
 
 def _named(ways: list[_Way]) -> str:
