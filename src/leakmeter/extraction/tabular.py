@@ -71,8 +71,9 @@ class Tabular(Attack):
 
     @classmethod
     def reads(cls, view: str) -> bool:
-        """Shapley values only, which add up to scores."""
-        return "+shap" in view
+        """Shapley values only, whole and beside all scores: they add up to these."""
+        base, _, explanation = view.partition("+")
+        return base.startswith(("probs", "logits")) and explanation.startswith("shap") and "/" not in explanation
 
     def check(self, spec: VictimSpec, view: View) -> None:
         """Refuses whatever is no table with a range for every column."""
