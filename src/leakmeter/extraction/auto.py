@@ -1,11 +1,12 @@
 """The attacker who chooses: sources, students, readings and augmentations, by its own answers and nothing else.
 
 1. **Ask.** Every source of queries is tried a little; the rest comes from those whose answers tell most
-   (`sources/asking.py`). Where answers are coarse, in rounds: the best student so far picks what it finds hardest.
+   (`sources/asking.py`). Where answers are coarse, or name few of the classes, in rounds: the best student so far picks
+   what it finds hardest.
 2. **Choose.** A share of the answers is held out. Students learn the others, and the one that agrees most often with
    the held-out labels wins; then ways to read an answer, then augmentations. Whatever a view shows, one way to read it
    is its label alone: whoever sees more, or sees what a defense spoiled, can do as well as who sees less.
-3. **Copy.** The winner learns all answers; where these are coarse, two of it do and the copy is their mean.
+3. **Copy.** The winner learns all answers; of small inputs several of it do, and the copy is their mean.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from leakmeter.extraction.findings import Findings, Trial, class_counts, class_e
 from leakmeter.extraction.sources.committee import hardest
 from leakmeter.extraction.sources.published import published
 from leakmeter.extraction.sources.tables import amounts, as_rows, beside_thresholds, every_row, table_of
-from leakmeter.extraction.students import STUDENTS, Lesson, kernel
+from leakmeter.extraction.students import STUDENTS, Lesson, kernel, told_apart
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.students.reading import Reading, readings
 from leakmeter.models.trees.ensemble import TreeEnsemble
@@ -273,7 +273,8 @@ class _Campaign:
     def _ways(self) -> list[_Way]:
         """All but the kernel."""
         names = [name for name in self._names if name != _KERNEL]
-        return [(name, way) for name in names for way in (self._readings if name == "boosted" else self._readings[:1])]
+        all_of_them = told_apart("boosted", self._readings)
+        return [(name, way) for name in names for way in (all_of_them if name == "boosted" else self._readings[:1])]
 
     @property
     def _names(self) -> list[str]:
