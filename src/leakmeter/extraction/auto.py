@@ -127,7 +127,13 @@ class _Thief(Chooser):
         for turn in range(rounds):
             goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
             best = None if turn == 0 or len(asker.x) < LEAST else self.best(f"{stop}-{turn}")
-            asker.exploit(goal, None if best is None or not self.coarse(best) else best.model)
+            chosen = best is not None and (self.coarse(best) or self._lopsided())
+            asker.exploit(goal, best.model if best is not None and chosen else None)
+
+    def _lopsided(self) -> bool:
+        """Whether answers name few of the classes: exact ones tell as much anywhere, but nothing of classes not met."""
+        counts = class_counts(self.asker.answer.labels, self.spec.classes)
+        return (class_entropy(counts) or 0.0) < _LOPSIDED
 
     def _announce(self) -> None:
         """Says before the first query about how long the learning will take."""
@@ -158,5 +164,6 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 
 
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
+_LOPSIDED = 0.75  # of the entropy of classes that all come up as often
 _TAKEN = 0.6  # of the time that a trial is given: some students are solved, not trained
 _LEAST_LARGE = 0.6  # seconds that the fewest steps of a student take, of a colour picture

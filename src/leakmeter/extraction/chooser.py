@@ -132,7 +132,8 @@ class Chooser:
             trials = [self._try(trial.candidates[0], part, name) for trial in again]
         else:
             trials, self.searched = self._search(part, name), len(x)
-        self.ranking = part.ranked([*trials, *self._both(trials, part)])
+        both = self._both(trials, part)
+        self.ranking = part.ranked([*trials, *both] if len(self.spec.input_shape) == 3 else [*both, *trials])
         self.tried |= {str(trial): trial.held_out for trial in self.ranking}
         if self.spec.features <= SMALL:
             self.doubt = _ERRORS * part.error(self.ranking[0].held_out)
@@ -141,33 +142,39 @@ class Chooser:
     def _simplest(self) -> _Trial:
         """What to use where there are too few answers to hold some out."""
         way, change = self._readings()[0], augmentations(self.spec)[0]
-        student = (self.attack.students or usual_students(self.spec))[0]
+        names = self.attack.students or usual_students(self.spec)
+        student = "linear" if "linear" in names else names[0]
         return _Trial((Candidate(student, way, change),), 0.0, Mean([]))
 
     def _readings(self) -> tuple[Reading, ...]:
         return readings(self.asker.answer.view, self.spec.classes, large=self.spec.features > SMALL)
 
     def _search(self, part: _Part, name: str) -> list[_Trial]:
-        """Students first, then for the best of them the other ways to read answers, then the other augmentations."""
+        """Students first, then for the best of them other ways to read answers, then the other augmentations."""
         ways, changes = self._readings(), augmentations(self.spec)
         names = self.attack.students or usual_students(self.spec)
         trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in names]
-        best = part.ranked(trials)[0].candidates[0]
-        trials += [self._try(replace(best, reading=way), part, name) for way in ways[1:] if way != "labels"]
+        for trial in part.ranked(trials)[: 1 if self.spec.features > SMALL else _READERS]:
+            one = trial.candidates[0]
+            trained = STUDENTS[one.student].trained
+            others = [way for way in ways[1:] if way != "labels" and (trained or way != "probs")]
+            trials += [self._try(replace(one, reading=way), part, name) for way in others]
         if len(ways) > 1:
-            trials += self._if_better(
-                replace(part.ranked(trials)[0].candidates[0], reading="labels"), trials, part, name
-            )
+            best = part.ranked(trials)[0].candidates[0]
+            trials += self._if_better(replace(best, reading="labels"), trials, part, name)
         for change in changes[1:]:
             best = part.ranked(trials)[0].candidates[0]
-            trials += self._if_better(replace(best, augmentation=change), trials, part, name)
+            errors = _ERRORS if self.spec.features > SMALL else 1.0
+            trials += self._if_better(replace(best, augmentation=change), trials, part, name, errors)
         return trials
 
-    def _if_better(self, candidate: Candidate, trials: list[_Trial], part: _Part, name: str) -> list[_Trial]:
+    def _if_better(
+        self, candidate: Candidate, trials: list[_Trial], part: _Part, name: str, errors: float = 2.0
+    ) -> list[_Trial]:
         """A trial of what learns from less, if it is clearly better than the best: short trials flatter it."""
         best, less = part.ranked(trials)[0], self._try(candidate, part, name)
         self.tried[str(less)] = less.held_out
-        return [less] if less.held_out > best.held_out + _ERRORS * part.error(best.held_out) else []
+        return [less] if less.held_out > best.held_out + errors * part.error(best.held_out) else []
 
     def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
         x, answer = part.x[part.learned], part.answer.rows(part.learned)
@@ -179,22 +186,23 @@ class Chooser:
         return _Trial((candidate,), part.agreement(model), model)
 
     def _both(self, trials: list[_Trial], part: _Part) -> list[_Trial]:
-        """The mean of the two best that are different students, where there is time enough for two."""
+        """The mean of the two best that are different students and nearly as good, where there is time for two."""
         if self.spec.features > SMALL:
             return []
         first, *others = part.ranked(trials)
+        if first.held_out == 1:
+            return []
         second = next((t for t in others if t.candidates[0].student != first.candidates[0].student), None)
-        if second is None or second.held_out == 0:
+        if second is None or second.held_out < first.held_out - _ERRORS * part.error(first.held_out):
             return []
         model = Mean([first.model, second.model]).eval()
         return [_Trial((*first.candidates, *second.candidates), part.agreement(model), model)]
 
     def _copy(self, best: _Trial, name: str) -> nn.Module:
-        """The winner, from all answers; where these are coarse, the mean of two of it, which is steadier."""
+        """The winner, from all answers; of small inputs the mean of several of it, which is steadier."""
         x, answer, members = self.asker.x, self.asker.answer, [*best.candidates]
-        small = self.spec.features <= SMALL
-        if len(members) == 1 and small and self.coarse(best) and members[0].student != "linear":
-            members *= 2
+        if self.spec.features <= SMALL and any(STUDENTS[one.student].trained for one in members):
+            members *= max(1, min(_MEMBERS, int(self._seconds(len(x)) / _MEMBER)) // len(members))
         seconds = self._seconds(len(x)) / len(members)
         learned = [self.fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
         return learned[0] if len(members) == 1 else Mean(learned)
@@ -227,7 +235,7 @@ class _Part:
         return float((same * weight).sum() / weight.sum())
 
     def ranked(self, trials: list[_Trial]) -> list[_Trial]:
-        """Best first; within one standard error the one tried first, which is the simpler or the likelier."""
+        """Best first; within one standard error the one given first, which is the steadier, simpler or likelier."""
         return ranked(trials, self.error(max(trial.held_out for trial in trials)))
 
     def error(self, agreement: float) -> float:
@@ -260,4 +268,6 @@ _TRIALS, _TRIALS_LARGE, _SHORTEST = 8, 12, 1.0  # a trial takes this fraction of
 SMALL = 1024  # features up to which a network has time enough to learn twice
 _ERRORS = 2.0  # standard errors by which to learn from less must be better
 _LITTLE = 0.2  # effort below which also these are cut
+_READERS = 2  # students that try every reading, of small inputs
+_MEMBERS, _MEMBER = 4, 2.0  # copies at most whose mean is taken, and seconds that each has at least
 AGAIN = 2  # candidates at least compared again when there are more answers

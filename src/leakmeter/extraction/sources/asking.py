@@ -36,6 +36,7 @@ _DOUBLING = 0.05  # of the most that an answer can tell
 _BLOCK, _BLOCK_LARGE = 2**26, 2**23  # numbers in the candidates held at once; of large pictures
 _POINTS = 0.1  # of the queries at most are points of the box, where there are pictures to ask
 _COLLAPSED = 0.15  # what answers to pictures must tell for that
+_TELLING = 0.1  # of what the best source tells
 _PLAUSIBLE = 40  # held out must be taken from so many rows at least
 _CHOICE = 8  # candidates for each query chosen
 
@@ -135,7 +136,8 @@ class Asker:
         worth = self.information()
         if len(self._left) and worth[POOL] == max(worth.values()):
             worth = {POOL: worth[POOL]}
-        drawn = self._draw(n - bred, source_weights(worth, self._points))
+        weights = source_weights(worth, self._points) if self._points else hedged(worth)
+        drawn = self._draw(n - bred, weights)
         return drawn.followed_by(self._offspring(bred)) if bred else drawn
 
     def _bred(self) -> float:
@@ -204,6 +206,13 @@ def source_weights(worth: Mapping[str, float], points: tuple[str, ...]) -> dict[
         surplus = sum(weights[name] for name in worth if name in points) / allowed
         weights |= {name: weights[name] / max(1.0, surplus) for name in worth if name in points}
     return weights
+
+
+def hedged(worth: Mapping[str, float]) -> dict[str, float]:
+    """Of a table half of the queries come alike from all sources that tell something: its rows may lie anywhere."""
+    weights = source_weights(worth, ())
+    total, telling = sum(weights.values()), [name for name in worth if worth[name] >= _TELLING * max(worth.values())]
+    return {name: weight / total + (name in telling) / len(telling) for name, weight in weights.items()}
 
 
 def _as_probs(answer: Answer) -> Tensor:

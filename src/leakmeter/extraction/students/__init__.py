@@ -44,6 +44,8 @@ class Student(ABC):
 
     differentiable: ClassVar[bool]
     """Whether its gradients are worth anything to an attacker."""
+    trained: ClassVar[bool] = False
+    """Whether it is trained from a random start, by the loss of its reading: the mean of several is steadier."""
 
     @abstractmethod
     def suits(self, spec: VictimSpec) -> bool:
@@ -73,6 +75,9 @@ STUDENTS: Registry[Student] = Registry(
 
 
 def usual_students(spec: VictimSpec) -> tuple[str, ...]:
-    """Those worth trying on such a victim, the simplest first; of pictures what sees no neighbours comes last."""
+    """Those worth trying on such a victim: of tables the simplest first, of pictures what sees most of them."""
     names = [name for name in STUDENTS if STUDENTS[name].suits(spec)]
-    return tuple(sorted(names, key=lambda name: len(spec.input_shape) == 3 and name == "dense"))
+    return tuple(sorted(names, key=_PICTURES.index)) if len(spec.input_shape) == 3 else tuple(names)
+
+
+_PICTURES = ("residual", "lenet", "convolutional", "dense", "linear")

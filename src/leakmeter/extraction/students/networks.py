@@ -35,6 +35,7 @@ class Network(Student):
 
     model: Callable[[VictimSpec], str | None]
     differentiable = True
+    trained = True
 
     def suits(self, spec: VictimSpec) -> bool:
         """Whether there is a network of this kind for such inputs."""

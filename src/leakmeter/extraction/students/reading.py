@@ -1,4 +1,4 @@
-"""Ways to read an answer: its logits, near (ℓ1) or squared, its softened probabilities, what rounding left, its label.
+"""Ways to read an answer: as logits (ℓ1 or squared), probabilities (softened or not), what rounding left, or a label.
 
 Whoever sees more may always look at less: every view offers the label too, so a defense that spoils the numbers does
 not spoil the copy.
@@ -25,7 +25,7 @@ from leakmeter.extraction.targets import (
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.view import View
 
-Reading = Literal["logits", "squared", "softened", "intervals", "labels"]
+Reading = Literal["logits", "squared", "softened", "probs", "intervals", "labels"]
 TEMPERATURE = 4.0
 
 
@@ -36,8 +36,8 @@ def readings(view: View, classes: int, *, large: bool = False) -> tuple[Reading,
     if classes == 1:
         return ("logits", "labels")
     if view.kind == "logits" or (view.kind == "probs" and view.decimals is None):
-        return ("squared", "softened", "labels") if large else ("logits", "softened", "labels")
-    return ("softened", "intervals", "labels") if large else ("intervals", "softened", "labels")
+        return ("squared", "softened", "labels") if large else ("logits", "softened", "probs", "labels")
+    return ("softened", "intervals", "labels") if large else ("intervals", "softened", "probs", "labels")
 
 
 def targets(answer: Answer, reading: Reading) -> tuple[Tensor, ...]:
@@ -49,6 +49,8 @@ def targets(answer: Answer, reading: Reading) -> tuple[Tensor, ...]:
         return low.float(), high.float()
     if answer.classes == 1:
         return (answer.logits.float(),)
+    if reading == "probs":
+        return (answered_probs(answer).float(),)
     return (seen_logits(answer),)
 
 
@@ -70,6 +72,8 @@ def loss(outputs: Tensor, target: tuple[Tensor, ...], reading: Reading) -> Tenso
         return label_loss(outputs, target[0])
     if reading == "intervals":
         return interval_loss(outputs, *target)
+    if reading == "probs":
+        return F.cross_entropy(outputs, target[0])
     if reading == "softened":
         return kl_loss(outputs, target[0], TEMPERATURE)
     return squared_loss(outputs, target[0]) if reading == "squared" else l1_loss(outputs, target[0])

@@ -101,7 +101,7 @@ def scores(lesson: Lesson) -> NDArray[np.float64]:
     """What is learned as numbers: logits, or where they are softened the probabilities themselves."""
     if lesson.spec.classes == 1:
         return lesson.answer.logits.double().numpy()
-    if lesson.reading == "softened":
+    if lesson.reading in ("softened", "probs"):
         values = 4 * (answered_probs(lesson.answer).double() - 1 / lesson.spec.classes)
     else:
         values = seen_logits(lesson.answer).double()
