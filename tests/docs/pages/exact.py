@@ -86,6 +86,16 @@ EXACTLY: list[Figure] = [
     ),
     (
         PAGE,
+        "{:.2f} % agreement on 10,000 test images (the victim on which this was developed) | {:.1f} a hidden unit",
+        "bench/exact.json",
+        lambda found: tuple(
+            figure
+            for row in found["trained deep"]["rows"]
+            for figure in (100 * row["agreement"], row["queries a unit"])
+        ),
+    ),
+    (
+        PAGE,
         "at 1,024 units the paper's algorithm declared failure after {:.0f} queries a unit",
         "exact-queries/exact-queries.json",
         lambda found: (found["queries_per_unit"]["paper"]["1024"],),
