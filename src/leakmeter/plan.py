@@ -284,12 +284,11 @@ class Plan(Settings):
         """Every combination, in the order they run; `explanations` are for attacks that read any. Ids name folders."""
         from leakmeter.extraction.base import ATTACKS
 
-        readers = {attack.name for attack in self.attacks if ATTACKS[attack.name].reads_explanations}
         views, explained = (*self.views, *self.explained_views), set(self.explained_views)
         surfaces = [(view, defense) for defense in self.defenses for view in views]
         for view, defense in [*surfaces, *self._label_only()]:
             for number, attack in enumerate(self.attacks):
-                if view not in explained or (attack.name in readers and not attack.control):
+                if view not in explained or (ATTACKS[attack.name].reads(view) and not attack.control):
                     for seed in self.seeds:
                         yield self._cell(number, attack, view, defense, seed)
 

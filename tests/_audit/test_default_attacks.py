@@ -85,10 +85,10 @@ def test_what_asks_points_between_rows_is_no_attack_on_a_table() -> None:
     plan = make_plan({"victim": {"source": "a:b"}, "views": ["probs"]})
     net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
     found = complete(plan, load_victim(net, columns=columns), None).attacks
-    assert {attack.name for attack in found} == {"auto", "exact-tree"}
+    assert {attack.name for attack in found} == {"auto", "plain", "exact-tree"}
     columns["a"]["kind"] = "numeric"
     found = complete(plan, load_victim(net, columns=columns), None).attacks
-    assert {attack.name for attack in found} == {"auto", "exact-tree", "exact-values"}
+    assert {attack.name for attack in found} == {"auto", "plain", "exact-tree", "exact-values"}
 
 
 def test_a_pool_is_one_more_arm_of_a_plan_without_attacks() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -189,3 +190,20 @@ def test_a_million_rows_stay_below_a_gigabyte(tmp_path: Path) -> None:
         [sys.executable, "-c", code, tmp_path / "m.parquet"], capture_output=True, text=True, check=True
     )
     assert int(out.stdout) * (1024 if sys.platform != "darwin" else 1) < 10**9
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"low": 0, "high": 9, "mean": 12}, "a mean is a number between low and high"),
+        ({"kind": "categorical", "levels": ["a", "b"], "mean": 0.5}, "has shares instead"),
+        ({"kind": "categorical", "levels": ["a", "b"], "shares": [1.0]}, "one for each level"),
+        ({"kind": "categorical", "levels": ["a", "b"], "shares": [0.5, 0.2]}, "add up to 1"),
+        ({"kind": "categorical", "levels": ["a", "b"], "shares": [1.5, -0.5]}, "not be negative"),
+        ({"low": 0, "high": 9, "shares": [1.0]}, "of a categorical column"),
+    ],
+)
+def test_published_figures_that_cannot_be_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words) as refused:
+        Columns.parse({"City": settings})
+    assert "'City'" in str(refused.value)

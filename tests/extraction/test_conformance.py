@@ -26,6 +26,7 @@ QUICK = {
     "dfme": ("probs", {"student": "linear", "batch": 16, "width": 4}),
     "codfe": ("probs", {"student": "linear", "width": 4, "noise": 50, "batch": 10}),
     "dast": ("labels", {"student": "linear", "width": 4, "batch": 20}),
+    "plain": ("probs", {}),
     "auto": ("probs:1", {"effort": 0.005, "students": ("dense",), "sources": ("uniform",)}),
     "exact": ("logits+gradient", {}),
     "exact-values": ("logits", {}),

@@ -18,8 +18,11 @@ from leakmeter.errors import NotApplicable
 from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.conformance import check_attack
+from leakmeter.extraction.sources.published import published
 from leakmeter.extraction.sources.tables import amounts, as_rows, beside_thresholds, every_row
 from leakmeter.extraction.students import STUDENTS, Lesson
+from leakmeter.extraction.students.added import parts
+from leakmeter.extraction.students.trees import scores
 from leakmeter.extraction.tabular import Tabular
 from leakmeter.models.saved import load_network, save_network
 from leakmeter.oracle.answer import Answer
@@ -211,3 +214,82 @@ def test_rows_with_missing_values_are_learned_and_answered(student: str) -> None
     assert torch.isfinite(outputs).all()
     least = 0.9 if student in ("boosted", "bagged") else 0.6
     assert float((outputs.argmax(1) == answer.labels).double().mean()) > least
+
+
+def test_rows_have_the_means_and_shares_that_are_published() -> None:
+    columns = Columns(
+        [
+            Column(name="Age", kind="integer", low=18, high=80, mean=30),
+            Column(name="Score", low=0, high=1, mean=0.8),
+            Column(name="Gain", kind="integer", low=0, high=90_000, mean=1000),
+            Column(name="Job", kind="categorical", levels=("a", "b", "c"), shares=(0.7, 0.3, 0.0)),
+            Column(name="Code", kind="categorical", levels=(7, 3), shares=(0.9, 0.1)),
+            Column(name="own", kind="onehot", group="home", mean=0.75),
+            Column(name="rent", kind="onehot", group="home", mean=0.25),
+        ]
+    )
+    x = columns.uniform(50, torch.Generator().manual_seed(0)).numpy()
+    target = lm.load_victim(DecisionTreeClassifier(max_depth=2).fit(x, x[:, 0] > 40), columns=columns)
+    rows = published(20_000, target.spec, torch.Generator().manual_seed(0))
+    assert rows is not None
+    columns.admit(rows)
+    wanted = torch.tensor([30, 0.8, 1000, 0.3, 6.6, 0.75, 0.25])
+    assert torch.allclose(rows.mean(0), wanted, rtol=0.1)
+    assert 0.8 < float((rows[:, 2] == 0).double().mean()) < 0.95
+    plain = [column.model_copy(update={"mean": None, "shares": ()}) for column in columns]
+    assert published(10, replace(target.spec, columns=Columns(plain)), torch.Generator()) is None
+
+
+def test_published_means_bring_the_copy_nearer_to_rows_like_those() -> None:
+    """Half the questions go where rows are; the victim is rough there."""
+    means = {"Age": {"mean": 25.0}, "Gain": {"mean": 300.0}, "Job": {"shares": (0.9, 0.05, 0.05)}}
+    columns = Columns([column.model_copy(update=means[column.name]) for column in COLUMNS])
+    rows = published(3000, replace(victim().spec, columns=columns), torch.Generator().manual_seed(1))
+    assert rows is not None
+    x = rows[:1000].double().numpy()
+    made = RandomForestClassifier(30, random_state=0).fit(x, np.random.default_rng(0).random(1000) < x[:, 0] / 50)
+    fidelity = {}
+    for known in (columns, COLUMNS):
+        oracle = lm.Oracle(lm.load_victim(made, columns=known), view="probs", budget=600)
+        found = lm.extract("tabular", oracle, seed=0, test=rows[1000:], effort=0.3, students=("boosted",))
+        score = found.curve[-1].score
+        assert score is not None
+        fidelity[id(known)] = score.fidelity
+    assert fidelity[id(columns)] > fidelity[id(COLUMNS)]
+
+
+def explained_lesson(view: str, model: Any = None) -> tuple[Lesson, Lesson]:
+    """The same answers with and without Shapley values."""
+    target = victim(model=model)
+    given = [lesson(target, shown, "logits", n=300) for shown in (view, "probs")]
+    return given[0], given[1]
+
+
+def test_what_every_column_adds_to_a_score_is_learned_part_by_part() -> None:
+    told, plain = explained_lesson("probs+shap")
+    fresh = told.spec.sample(2000, torch.Generator().manual_seed(5)).float()
+    wanted = lm.Oracle(victim()).query(fresh).probs.logit()[:, 1]
+    errors = []
+    for given in (told, plain):
+        outputs = predict(STUDENTS["boosted"].fit(replace(given, seconds=2.0)), fresh)
+        errors.append(float((outputs[:, 1] - outputs[:, 0] - wanted).square().mean()))
+    assert errors[0] < errors[1]
+
+
+def test_explanations_that_do_not_add_up_are_left_aside() -> None:
+    told, plain = explained_lesson("probs+shap", RandomForestClassifier(5, max_depth=4, random_state=0))
+    assert parts(told, scores(told)) is None  # of a forest probabilities are explained, not log-odds
+    softened = replace(told, reading="softened")
+    found = parts(softened, scores(softened))
+    assert found is not None
+    assert np.allclose(found.sum(2), scores(softened), atol=1e-6)
+    assert parts(plain, scores(plain)) is None
+
+
+def test_scores_are_read_unless_labels_are_surely_better() -> None:
+    """Few answers held out choose by luck, and who reads labels learns less."""
+    target = victim(model=GradientBoostingClassifier(n_estimators=60, max_depth=5, random_state=0))
+    for seed in range(3):
+        found = lm.extract("tabular", lm.Oracle(target, view="probs", budget=150), seed=seed, effort=0.3)
+        chosen = next(trial.name for trial in found.findings.tried if trial.chosen)
+        assert "labels" not in chosen

@@ -154,6 +154,10 @@ def test_an_exact_copy_comes_first_and_a_mistaken_one_does_not() -> None:
         ("surrogate", "probs+gradient", (("gradients mlp", True),), True),
         ("surrogate", "probs+gradient", (("gradients mlp", False),), False),
         ("somebody-elses", "probs+gradient", (), False),
+        ("tabular", "probs+shap:5", (), True),
+        ("tabular", "probs+gradient", (), False),
+        ("tabular", "labels+shap:5", (), False),
+        ("tabular", "probs+shap:5/top:3", (), False),
     ],
 )
 def test_who_reads_explanations(attack: str, view: str, tried: tuple[tuple[str, bool], ...], reads: bool) -> None:

@@ -14,7 +14,7 @@ from leakmeter.plan import AttackPlan, Plan, TransferPlan
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
-_ATTACKS = ("auto", "gradients", "counterfactual", "exact", "exact-values")
+_ATTACKS = ("auto", "plain", "gradients", "counterfactual", "exact", "exact-values")
 _FOR_TABLES = (*_ATTACKS, "exact-tree")
 _SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
 _CORES = 2  # that the time of a plan which sets no limit is reckoned for, whatever the machine has

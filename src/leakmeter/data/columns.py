@@ -17,6 +17,7 @@ from torch import Tensor
 from leakmeter.errors import UsageError
 
 Kind = Literal["numeric", "integer", "categorical", "onehot"]
+_NEARLY = 0.02  # by how much published shares may miss 1: they are rounded
 _MANY = 1 << 16  # whole numbers of a range that are still worth listing
 
 
@@ -36,6 +37,10 @@ class Column(BaseModel):
     """onehot: the group of 0-or-1 columns of which exactly one is 1."""
     missing: bool = False
     """numeric, integer: whether a value may be missing; then NaN stands for it."""
+    mean: float | None = None
+    """numeric, integer, onehot: the mean, where it is published and an outsider may know it."""
+    shares: tuple[float, ...] = ()
+    """categorical: how often each level comes up, where that is published."""
 
     @model_validator(mode="after")
     def _complete(self) -> Column:
@@ -52,7 +57,16 @@ class Column(BaseModel):
             raise ValueError("a categorical column needs two different levels or more, each once")
         if self.kind == "onehot" and not self.group:
             raise ValueError("a onehot column needs the name of its group")
+        self._check_published()
         return self
+
+    def _check_published(self) -> None:
+        if self.mean is not None and (self.kind == "categorical" or not self.ends[0] <= self.mean <= self.ends[1]):
+            raise ValueError("a mean is a number between low and high; a categorical column has shares instead")
+        if self.shares and (self.kind != "categorical" or len(self.shares) != len(self.levels)):
+            raise ValueError("shares are those of a categorical column, one for each level")
+        if self.shares and not (min(self.shares) >= 0 and abs(sum(self.shares) - 1) < _NEARLY):
+            raise ValueError("shares must not be negative and must add up to 1")
 
     @property
     def words(self) -> bool:

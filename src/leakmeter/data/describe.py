@@ -72,7 +72,10 @@ def _words(values: polars.Series, path: Path) -> Column:
 
 def _require_change(name: str, different: int, path: Path) -> None:
     if different < 2:
-        raise UsageError(f"expected different values in the column '{name}' of {path}, got one only; leave it out")
+        raise UsageError(
+            f"expected different values in the column '{name}' of {path}, got one only; leave it out, or tell in "
+            "[columns] of a plan what else it may hold"
+        )
 
 
 def _onehot(frame: polars.DataFrame, columns: dict[str, Column], path: Path) -> dict[str, list[str]]:

@@ -89,6 +89,11 @@ class Attack(BaseModel, ABC):
     single_score: ClassVar[bool] = False
     """Whether it can copy a model of one output, which names no class to learn."""
 
+    @classmethod
+    def reads(cls, view: str) -> bool:
+        """Whether it makes something of what a view explains."""
+        return cls.reads_explanations and "+" in view
+
     def check(self, spec: VictimSpec, view: View) -> None:  # noqa: ARG002  the view is for those who override this
         """Raises NotApplicable, before anything is asked, where the attack cannot work."""
         if not self.single_score:
@@ -116,6 +121,7 @@ ATTACKS: Registry[type[Attack]] = Registry(
         "dast": "leakmeter.extraction.dast:Dast",
         "procedural": "leakmeter.extraction.procedural:Procedural",
         "auto": "leakmeter.extraction.auto:Auto",
+        "plain": "leakmeter.extraction.plain:Plain",
         "gradients": "leakmeter.extraction.gradients:Gradients",
         "counterfactual": "leakmeter.extraction.counterfactual:Counterfactuals",
         "exact": "leakmeter.extraction.exact.attack:Exact",

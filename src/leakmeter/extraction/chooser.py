@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from leakmeter.errors import Inconclusive
 from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import AttackJob
-from leakmeter.extraction.students import STUDENTS, Lesson, usual_students
+from leakmeter.extraction.students import STUDENTS, Lesson, told_apart, usual_students
 from leakmeter.extraction.students.augment import Augmentation, augmentations
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.students.reading import Reading, readings
@@ -133,7 +133,8 @@ class Chooser:
         else:
             trials, self.searched = self._search(part, name), len(x)
         both = self._both(trials, part)
-        self.ranking = part.ranked([*trials, *both] if len(self.spec.input_shape) == 3 else [*both, *trials])
+        trees = any(not STUDENTS[one.student].differentiable for trial in both for one in trial.candidates)
+        self.ranking = part.ranked([*both, *trials] if trees else [*trials, *both])  # steps and slopes mend each other
         self.tried |= {str(trial): trial.held_out for trial in self.ranking}
         if self.spec.features <= SMALL:
             self.doubt = _ERRORS * part.error(self.ranking[0].held_out)
@@ -156,8 +157,7 @@ class Chooser:
         trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in names]
         for trial in part.ranked(trials)[: 1 if self.spec.features > SMALL else _READERS]:
             one = trial.candidates[0]
-            trained = STUDENTS[one.student].trained
-            others = [way for way in ways[1:] if way != "labels" and (trained or way != "probs")]
+            others = [way for way in told_apart(one.student, ways[1:]) if way != "labels"]
             trials += [self._try(replace(one, reading=way), part, name) for way in others]
         if len(ways) > 1:
             best = part.ranked(trials)[0].candidates[0]

@@ -16,7 +16,7 @@ from leakmeter.evaluation.score import predict
 from leakmeter.extraction.auto import Auto
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.chooser import Candidate, Chooser
-from leakmeter.extraction.students import STUDENTS, usual_students
+from leakmeter.extraction.students import STUDENTS, told_apart, usual_students
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.students.reading import readings
 from leakmeter.extraction.students.reduced import reduced
@@ -72,8 +72,8 @@ def _of_table(given: Given, chooser: Chooser) -> nn.Module:
     spec, n = chooser.spec, len(given.x)
     shown = readings(given.answer.view, spec.classes)
     names = chooser.attack.students or usual_students(spec)
-    trees = [name for name in names if not STUDENTS[name].differentiable]
-    ways = [Candidate(name, way, "none") for name in names for way in (shown if name in trees else shown[:1])]
+    shown_to = {name: shown[:1] if STUDENTS[name].differentiable else told_apart(name, shown) for name in names}
+    ways = [Candidate(name, way, "none") for name, seen in shown_to.items() for way in seen]
     parts = torch.randperm(n, generator=stream(chooser.job.seed, "parts")).chunk(_PARTS)
     right: dict[tuple[Candidate, ...], float] = {
         (way,): sum(_agreed(given, chooser, way, part) for part in parts) / n for way in ways

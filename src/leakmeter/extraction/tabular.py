@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -22,6 +23,7 @@ from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import Attack, AttackJob
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
 from leakmeter.extraction.sources.committee import hardest
+from leakmeter.extraction.sources.published import published
 from leakmeter.extraction.sources.tables import amounts, as_rows, beside_thresholds, every_row, table_of
 from leakmeter.extraction.students import STUDENTS, Lesson, kernel
 from leakmeter.extraction.students.mean import Mean
@@ -38,6 +40,7 @@ _GROWTH = 1.5  # answers are looked at again when there are so many times as man
 _FIRST = 48  # answers that are all asked blindly
 _FEWEST = 10  # answers to learn from
 _SEARCHED = 9  # students are compared anew when answers have multiplied so much
+_ERRORS = 2.0  # standard errors by which labels must be better where scores are shown
 _MEMBER, _TRIAL, _COPY, _LAST = 0.25, 0.4, 1.5, 4.0  # seconds for a member, a student on trial, a copy, the last copy
 _KERNEL = "kernel"  # the student that takes its time, on trial too
 _CELLS, _MOST_CELLS = "cells", 100_000  # the student of a table asked whole, and how many rows that may be
@@ -48,6 +51,8 @@ _Way = tuple[str, Reading]
 
 class Tabular(Attack):
     """Adaptive questions to a model of a table, and the student that suits it."""
+
+    reads_explanations: ClassVar[bool] = True
 
     students: tuple[str, ...] = ("boosted", "bagged", "dense", "linear", "kernel")
     """What to try as the copy."""
@@ -63,6 +68,12 @@ class Tabular(Attack):
     """The share of the blind answers that decides among students."""
     effort: float = Field(default=1.0, gt=0)
     """Scales the time spent on learning."""
+
+    @classmethod
+    def reads(cls, view: str) -> bool:
+        """Shapley values only, whole and beside all scores: they add up to these."""
+        base, _, explanation = view.partition("+")
+        return base.startswith(("probs", "logits")) and explanation.startswith("shap") and "/" not in explanation
 
     def check(self, spec: VictimSpec, view: View) -> None:
         """Refuses whatever is no table with a range for every column."""
@@ -147,7 +158,8 @@ class _Campaign:
         blind = math.ceil(self.share * n)
         self._ask(self._draw(blind), blind=True)
         if n > blind and not self.exhausted:
-            own, many = None, (n - blind) * self.attack.choice
+            many = (n - blind) * self.attack.choice
+            own = published(many, self.spec, self.draws)
             if self.pool is not None:  # those looked at go to the back, so that few are asked twice
                 own, self.pool = self.pool[:many], torch.cat([self.pool[many:], self.pool[:many]])
             self._ask(hardest(n - blind, many, self.spec, self.draws, self.members, own), blind=False)
@@ -171,8 +183,11 @@ class _Campaign:
             share = n if self.attack.adaptive else math.ceil(n / 2)
             own, self.pool = self.pool[:share], self.pool[share:]
         left = n - len(own)
-        uniform = round(left * _UNIFORM)
         parts = [own]
+        if left > 1 and (likely := published(left // 2, self.spec, self.draws)) is not None:
+            parts.append(likely)
+            left -= len(likely)
+        uniform = round(left * _UNIFORM)
         if uniform:
             parts.append(as_rows(self.spec.sample(uniform, self.draws), self.spec))
         if left > uniform and self.members:
@@ -213,8 +228,8 @@ class _Campaign:
         learned = torch.ones(len(self.x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
         found = self._tried(self._ways, learned, stop)
         scores = self._scores(found, held)
-        if _KERNEL in self._names:  # it reads what the best of the others reads
-            reading = scores[0][1][0][1] if scores else self._readings[0]
+        if _KERNEL in self._names:  # it reads what the best boosted one reads
+            reading = next((ways[0][1] for _, ways in scores if ways[0][0] == "boosted"), self._readings[0])
             found |= self._tried([(_KERNEL, reading)], learned, stop)
             scores = self._scores(found, held)
         if not scores:
@@ -225,7 +240,7 @@ class _Campaign:
         if second is not None:
             both = self._agreement([found[first], found[second]], held)
             scores.append((both, [first, second]))
-            if both >= scores[0][0] - math.sqrt(both * (1 - both) / len(held)):  # within an error the mean is steadier
+            if both >= scores[0][0] - _error(both, len(held)):  # within an error the mean is steadier
                 self.best = [first, second]
         self.searched = len(self.x)
         self.trials = [Trial(name=_named(ways), held_out=a, chosen=ways == self.best) for a, ways in scores]
@@ -239,10 +254,11 @@ class _Campaign:
         return found
 
     def _scores(self, found: dict[_Way, nn.Module], held: Tensor) -> list[tuple[float, list[_Way]]]:
-        """How well each agrees with the answers held out, the best first."""
-        return sorted(
-            ((self._agreement([model], held), [way]) for way, model in found.items()), key=lambda each: -each[0]
-        )
+        """How well each agrees with the answers held out, the best first; labels only if surely better than scores."""
+        scores = [(self._agreement([model], held), [way]) for way, model in found.items()]
+        luck = max((_error(agreed, len(held)) for agreed, _ in scores), default=0.0)
+        less = {way: _ERRORS * luck * (way[1] == "labels" != self._readings[0]) for way in found}
+        return sorted(scores, key=lambda each: less[each[1][0]] - each[0])
 
     def _agreement(self, models: list[nn.Module], held: Tensor) -> float:
         model = models[0] if len(models) == 1 else Mean(models)
@@ -273,6 +289,11 @@ class _Campaign:
             self.x[rows], some, reading, "none", self.spec, self.job, seed, name, seconds * self.attack.effort
         )
         return STUDENTS[student].fit(lesson)
+
+
+def _error(agreement: float, answers: int) -> float:
+    """The standard error of an agreement on so many answers."""
+    return math.sqrt(agreement * (1 - agreement) / answers)
 
 
 def _named(ways: list[_Way]) -> str:

@@ -27,7 +27,7 @@ def explained(cell: CellResult) -> bool:
 
     chosen = () if cell.findings is None else (trial.name for trial in cell.findings.tried if trial.chosen)
     names = [cell.attack, *(name.split()[0] for name in chosen)]
-    return "+" in cell.view and any(name in ATTACKS and ATTACKS[name].reads_explanations for name in names)
+    return any(name in ATTACKS and ATTACKS[name].reads(cell.view) for name in names)
 
 
 def beats_untrained(cell: CellResult) -> bool:

@@ -38,7 +38,7 @@ class ExactTree(Attack):
     """`parts`: ours; `paper`: path finding (Tramèr et al. 2016), which takes leaves to have different answers."""
     checks: int = Field(default=3, ge=0)
     """parts: further looks at a part whose opposite corners agree and are sure of a class, as many leaves may be."""
-    patience: int = Field(default=200, ge=0)
+    patience: int = Field(default=100, ge=0)
     """parts: fresh points in a row that must hold no surprise, before the search ends."""
     proof: int = Field(default=2000, ge=0)
     """parts: fresh points in a row without a surprise from which the copy is called complete, if the budget allows."""

@@ -36,7 +36,7 @@ _DOUBLING = 0.05  # of the most that an answer can tell
 _BLOCK, _BLOCK_LARGE = 2**26, 2**23  # numbers in the candidates held at once; of large pictures
 _POINTS = 0.1  # of the queries at most are points of the box, where there are pictures to ask
 _COLLAPSED = 0.15  # what answers to pictures must tell for that
-_TELLING = 0.1  # of what the best source tells
+_TELLING, _ALIKE = 0.1, 0.25  # of what the best source tells; of the queries of a table
 _PLAUSIBLE = 40  # held out must be taken from so many rows at least
 _CHOICE = 8  # candidates for each query chosen
 
@@ -209,10 +209,11 @@ def source_weights(worth: Mapping[str, float], points: tuple[str, ...]) -> dict[
 
 
 def hedged(worth: Mapping[str, float]) -> dict[str, float]:
-    """Of a table half of the queries come alike from all sources that tell something: its rows may lie anywhere."""
+    """Of a table some queries come alike from all sources that tell something: its rows may lie anywhere."""
     weights = source_weights(worth, ())
     total, telling = sum(weights.values()), [name for name in worth if worth[name] >= _TELLING * max(worth.values())]
-    return {name: weight / total + (name in telling) / len(telling) for name, weight in weights.items()}
+    even = {name: _ALIKE / len(telling) if name in telling else 0.0 for name in worth}
+    return {name: (1 - _ALIKE) * weight / total + even[name] for name, weight in weights.items()}
 
 
 def _as_probs(answer: Answer) -> Tensor:

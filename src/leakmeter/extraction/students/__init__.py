@@ -7,6 +7,7 @@ writes that function, says for which victims it is meant, and enters it in `STUD
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -78,6 +79,11 @@ def usual_students(spec: VictimSpec) -> tuple[str, ...]:
     """Those worth trying on such a victim: of tables the simplest first, of pictures what sees most of them."""
     names = [name for name in STUDENTS if STUDENTS[name].suits(spec)]
     return tuple(sorted(names, key=_PICTURES.index)) if len(spec.input_shape) == 3 else tuple(names)
+
+
+def told_apart(student: str, ways: Sequence[Reading]) -> list[Reading]:
+    """The ways to read an answer that make a difference to a student: most make numbers of probabilities anyway."""
+    return [way for way in ways if way != "probs" or STUDENTS[student].trained]
 
 
 _PICTURES = ("residual", "lenet", "convolutional", "dense", "linear")

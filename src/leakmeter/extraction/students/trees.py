@@ -6,7 +6,7 @@ tells how far a boundary is. Scikit-learn grows them; the copy is a `TreeEnsembl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 
 from leakmeter.extraction.students import Lesson, Student
+from leakmeter.extraction.students.added import parts
 from leakmeter.extraction.students.reading import seen_logits
 from leakmeter.extraction.targets import answered_probs
 from leakmeter.models.trees.ensemble import Tree, TreeEnsemble, empty_ensemble, leaf
@@ -88,13 +89,23 @@ def fitted(lesson: Lesson, regressor: Callable[[], Any], classifier: Callable[[]
     with threadpool_limits(torch.get_num_threads(), "openmp"):  # of their own they take every core from other cells
         if lesson.reading == "labels":
             return _of_labels(x, lesson, classifier)
-        found = [from_sklearn(regressor().fit(x, column)) for column in scores(lesson).T]
+        found = [[from_sklearn(regressor().fit(x, part)) for part in output] for output in _added(lesson)]
     return side_by_side(found, "score" if lesson.spec.classes == 2 else "scores")
 
 
+def _added(lesson: Lesson) -> NDArray[np.float64]:
+    """The numbers to learn, [outputs, parts, n]: scores, or parts of them where explanations tell these."""
+    wanted = scores(lesson)
+    told = parts(lesson, wanted)
+    return (wanted[:, :, None] if told is None else told).transpose(1, 2, 0)
+
+
 def _outputs(lesson: Lesson) -> int:
-    classes = max(2, lesson.spec.classes)
-    return 1 if classes == 2 else classes
+    """How many ensembles share the lesson's seconds."""
+    if lesson.reading == "labels":
+        return 1 if lesson.spec.classes <= 2 else lesson.spec.classes
+    outputs, count, _ = _added(lesson).shape
+    return int(outputs * count)
 
 
 def scores(lesson: Lesson) -> NDArray[np.float64]:
@@ -139,20 +150,22 @@ def _spread(found: TreeEnsemble, seen: NDArray[np.int64], classes: int) -> TreeE
     return wide
 
 
-def side_by_side(found: list[TreeEnsemble], link: Any) -> TreeEnsemble:
-    """Ensembles of one output each as one ensemble of as many outputs."""
-    trees, width = [], len(found)
-    for output, ensemble in enumerate(found):
-        value = np.zeros((len(ensemble.value), width))
-        value[:, output] = ensemble.value[:, 0].numpy()
-        ends = [*ensemble.roots.tolist(), len(value)]
-        for start, end in pairwise(ends):
-            part = slice(start, end)
-            column = {name: getattr(ensemble, name)[part].numpy() for name in ("feature", "threshold", "missing_left")}
-            left, right = (getattr(ensemble, side)[part].numpy() - start for side in ("left", "right"))
-            trees.append(Tree(**column, left=left, right=right, value=value[part]))
-    single = bool(found[0].semantics[1])
-    return TreeEnsemble(trees, [float(ensemble.base[0]) for ensemble in found], link=link, single=single)
+def side_by_side(found: list[list[TreeEnsemble]], link: Any) -> TreeEnsemble:
+    """Ensembles of one output each as one ensemble of as many outputs, each the sum of its own."""
+    trees = [tree for output, some in enumerate(found) for each in some for tree in _trees(each, output, len(found))]
+    single = bool(found[0][0].semantics[1])
+    return TreeEnsemble(trees, [sum(float(each.base[0]) for each in some) for some in found], link=link, single=single)
+
+
+def _trees(ensemble: TreeEnsemble, output: int, width: int) -> Iterator[Tree]:
+    """The trees of an ensemble of one output as trees of `width` outputs."""
+    value = np.zeros((len(ensemble.value), width))
+    value[:, output] = ensemble.value[:, 0].numpy()
+    for start, end in pairwise([*ensemble.roots.tolist(), len(value)]):
+        part = slice(start, end)
+        column = {name: getattr(ensemble, name)[part].numpy() for name in ("feature", "threshold", "missing_left")}
+        left, right = (getattr(ensemble, side)[part].numpy() - start for side in ("left", "right"))
+        yield Tree(**column, left=left, right=right, value=value[part])
 
 
 BOOSTED, BAGGED = Boosted(), Bagged()
