@@ -93,7 +93,7 @@ FIGURES: list[Figure] = [
         "exact-queries/exact-queries.json",
         paper_failed,
     ),
-    ("README.md", "from {:.1f} to {:.1f} queries a unit", "bench/exact.json", trained),
+    ("README.md", "test images from {:.1f} queries a unit", "bench/exact.json", trained),
     (
         "README.md",
         "{:.1f} times faster, {:.2f} points less accurate",

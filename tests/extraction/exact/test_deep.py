@@ -7,11 +7,15 @@ import torch
 from torch import nn
 
 import leakmeter as lm
+from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.certificate import aligned
 from leakmeter.extraction.exact.output import flips
 from leakmeter.extraction.exact.peel import Peeler, Reading, _doubles, components
 from leakmeter.extraction.exact.rows import agree, evidence, merge, signs
 from leakmeter.extraction.exact.stack import Layer, Stack
+from leakmeter.extraction.exact.survey import first_positions
+from leakmeter.extraction.exact.value_survey import value_survey
+from leakmeter.seeds import derive
 from leakmeter.studies.ours.exact_depth import deep_network
 
 
@@ -50,6 +54,14 @@ def test_a_layer_of_which_a_single_unit_is_on_hides_no_bend(oracle) -> None:
     copy = lm.extract("exact", oracle(net, "logits+gradient", 8, budget=4000))
     assert copy.notes["layers"] == [3, 2]
     assert copy.findings.exact
+
+
+def test_narrow_layers_come_back_in_single_precision(oracle) -> None:
+    """Three weights a row: two bends share no more than that."""
+    net = deep_network((8, 3, 12, 2), seed=derive(2006, "soak victim")).float()
+    copy = lm.extract("exact", oracle(net, "logits+gradient", 8, budget=4000), seed=2006)
+    assert copy.findings.exact
+    assert off(copy.substitute, net.double(), torch.randn(5000, 8).double()) < 1e-3
 
 
 def test_values_alone_are_enough(oracle) -> None:
@@ -138,3 +150,26 @@ def test_rows_that_overflowed_end_the_search_and_not_the_audit(oracle, monkeypat
     assert not found.findings.complete
     assert found.findings.missing
     assert bool(torch.isfinite(found.substitute(torch.randn(10, 8).double())).all())
+
+
+def test_a_line_whose_ends_are_both_constant_is_asked_between_them() -> None:
+    inner = first_positions((-90.0, 90.0), False, lambda wanted: wanted)
+    assert len(inner) == 9
+    assert bool((inner.diff() > 0).all())
+    assert first_positions((-1.0, 1.0), True, lambda wanted: wanted).tolist() == [-1.0, 1.0]
+    assert first_positions((-90.0, 90.0), False, lambda _: 8).tolist() == [-90.0, 90.0]
+
+
+def test_an_island_between_two_places_where_the_victim_is_constant_is_found_from_values(oracle) -> None:
+    """relu(1 - 20 |x - 0.7|): none of the places asked first is on it, but the middle of the line's only cell is."""
+    net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1), nn.ReLU(), nn.Linear(1, 1)).double()
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.zero_()
+        net[0].weight[:, 0] = torch.tensor([20.0, -20.0, 1.0])
+        net[0].bias[:] = torch.tensor([-14.0, 14.0, 0.0])
+        net[2].weight[0, :2], net[2].bias[0], net[4].weight[0, 0] = -1.0, 1.0, 1.0
+    asker = Asker(oracle(net, "logits", 2))
+    start, along = torch.tensor([0.0, 0.3]).double(), torch.tensor([1.0, 0.1]).double()
+    survey = value_survey(asker, start, along, (-98.6, 100.0), False)
+    assert torch.allclose(survey.t, torch.tensor([0.65, 0.7, 0.75]).double(), atol=1e-6)

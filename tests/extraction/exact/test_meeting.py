@@ -13,6 +13,7 @@ from leakmeter.extraction.certificate import certify_copy, fresh_reference
 from leakmeter.extraction.exact.attack import ExactValues
 from leakmeter.extraction.exact.copy import DeepCopy, layers_of
 from leakmeter.extraction.exact.meeting import meeting_points
+from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.seeds import derive
 from leakmeter.studies.ours.exact_depth import deep_network
 
@@ -105,3 +106,17 @@ def test_the_copy_that_was_falsely_exact_says_what_it_is(net, oracle) -> None:
         truth, guess = (y - y.mean(1, keepdim=True) for y in (net(x), found.substitute(x)))
     assert not found.findings.exact or float((truth - guess).abs().max() / truth.abs().max()) < 1e-6
     assert found.findings.units >= 23
+
+
+def test_a_unit_that_is_on_at_few_vertices_of_a_large_box_is_on_where_units_meet() -> None:
+    """Run 2016 of the soak: one vertex of some thousand, and its copy called itself exact."""
+    net = deep_network((20, 2, 2, 2), seed=derive(2016, "soak victim"))
+    spec = lm.load_victim(net, input_shape=(20,), low=0.0, high=1.0, outputs="logits").spec
+    generator = torch.Generator().manual_seed(0)
+    starts = torch.rand(128, 20, generator=generator).double()
+    first = Stack([Layer.of(net[0].weight.detach(), net[0].bias.detach())])
+    with torch.no_grad():
+        met = net[:3](meeting_points(first, spec, starts, generator, 1.0))[:, 0]
+        anywhere = net[:3](torch.rand(4000, 20, generator=generator).double())[:, 0]
+    assert not bool((anywhere > 0).any())
+    assert bool((met > 0).any())

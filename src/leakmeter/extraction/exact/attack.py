@@ -45,7 +45,6 @@ _VAGUE = 0.1
 
 _DEEP_PATIENCE = {"gradients": 200, "values": 1000}
 """Units of deeper layers may switch at few points of the space only; a value costs little beside a cell's gradient."""
-_DEEP_LINES = 24
 
 
 class _Counting(Asker):
@@ -135,7 +134,7 @@ class _Reconstruction(Attack):
         patience = patience if self.patience is None else self.patience
         search = DeepSearch(asker, surveyor, stream(job.seed, "exact", "deep"))
         search.take([way.survey() for way in found.ways if isinstance(way, GradientLine)])
-        known = search.run(patience, min(self.max_lines, _DEEP_LINES))
+        known = search.run(patience, self.max_lines)
         progress = search.progress
         layers = [] if known is None else [layer.units for layer in known.stack.layers]
         job.notes["search"] = {"rounds": asker.rounds, "lines": progress.lines, "quiet_points": progress.quiet}

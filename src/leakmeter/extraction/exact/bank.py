@@ -9,6 +9,8 @@ from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.survey import Survey
 
 _CHUNK = 64
+_APART = 1e-3
+"""Bends nearer to each other than this, relative to where they are, are one place: two lines meet there."""
 _WIDEST = 0.03
 """No two normals farther apart than this are taken for one, however imprecise they are."""
 
@@ -85,7 +87,8 @@ def first_layer(bank: Bank, tolerance: float) -> Layer | None:
     biases = offset[:0]
     for i in bank.error.argsort().tolist():
         twins = (same[i] & free).nonzero()[:, 0]
-        if not bool(free[i]) or len(set(bank.line[twins].tolist())) < 2:
+        apart = (bank.x[twins] - bank.x[i]).norm(dim=1) > _APART * scale[i]  # lines may have been laid through a bend
+        if not bool(free[i]) or not bool((apart & (bank.line[twins] != bank.line[i])).any()):
             continue
         free[twins] = False
         row, bias = _mean(bank, twins, torch.sign(cosine[i, twins]), scale[twins])
@@ -103,19 +106,3 @@ def _mean(bank: Bank, twins: Tensor, side: Tensor, scale: Tensor) -> tuple[Tenso
     weight = weight / scale.square()
     bias: Tensor = -((bank.x[twins] @ row) * weight).sum() / weight.sum()
     return row, bias
-
-
-def beside(layer: Layer, bank: Bank, tolerance: float) -> Tensor:
-    """Directions that units above see beside the first layer's normals: of units that are always on, [r, d].
-
-    There are few of them, against the bends that show them; many mean that units are missing.
-    """
-    basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
-    rest = bank.normals - bank.normals @ basis @ basis.T
-    clear = (bank.error < tolerance) & (rest.norm(dim=1) > tolerance + 30 * bank.error)
-    if not bool(clear.any()):
-        return layer.weight[:0]
-    values, rows = torch.linalg.svd(rest[clear], full_matrices=False)[1:]
-    strong: Tensor = values > 30 * tolerance * int(clear.sum()) ** 0.5
-    found: Tensor = rows[strong]
-    return found if len(found) <= int(clear.sum()) // 4 else layer.weight[:0]

@@ -22,6 +22,8 @@ from leakmeter.extraction.exact.weights import Precision
 
 _FIRST = 4
 """Lines before anything is read from them: a unit must be met on two."""
+_LINES = 24
+"""Lines that are always searched before it is given up."""
 _TRIES = 12
 _DOUBLE = 1e-12
 _BENDS = 4000
@@ -45,7 +47,7 @@ def _precision(asker: Asker) -> Precision:
     """Gradients made from values need room for their steps beside a corner; single precision leaves less to chance."""
     double = asker.eps < _DOUBLE
     margins = (1e-3, 1e-5, 1e-7) if double and asker.explained else (1e-1, 1e-2, 1e-3)
-    return Precision(asker.eps**0.4, 3 if double else 6, margins)
+    return Precision(asker.eps**0.4, 3, margins)
 
 
 class DeepSearch:
@@ -58,6 +60,8 @@ class DeepSearch:
         self.halvings = 0
         self.mended: list[int] | None = None
         """Units in each layer of the copy that was mended last."""
+        self.most = self.grew = 0
+        """The most units any copy had, and from how many lines."""
         self.peeler = Peeler(self.across, lambda: list(self.surveys), _precision(asker))
 
     def take(self, surveys: list[Survey]) -> None:
@@ -110,19 +114,27 @@ class DeepSearch:
         fresh, self.mended = units != self.mended, units  # twice at the same copy is in vain
         if known is not None and fresh and float((off <= 1).double().mean()) > 0.5 and self.mend(known, x, off):
             return True
-        if self._lines() >= max_lines:
+        if self._lines() >= max_lines or not self._worthwhile(sum(units or [])):
             return False
         return self._more_lines(known, max_lines)
+
+    def _worthwhile(self, units: int) -> bool:
+        """Whether more lines may show more: the copy grew by the later half of them, or they are few."""
+        if units > self.most:
+            self.most, self.grew = units, self._lines()
+        return self._lines() < max(_LINES, 2 * self.grew)
 
     def _more_lines(self, known: Known | None, max_lines: int) -> bool:
         """One more line in open space, half as many again in a box, where a line meets few of the units."""
         left = [] if known is None else list(known.open)
-        wanted = 1 if self.asker.spec.width is None else self._lines() // 2
-        for _ in range(min(wanted, max_lines - self._lines())):
+        wanted, before = 1 if self.asker.spec.width is None else self._lines() // 2, self._lines()
+        for _ in range(min(wanted, max_lines - before)):
             chosen = int(torch.randint(max(1, len(left)), (1,), generator=self.generator))
+            if sum(len(survey.t) for survey in self.surveys) > _BENDS:
+                break
             if not self.line(left[chosen] if len(left) and self._lines() % 2 else None):
                 return False
-        return sum(len(survey.t) for survey in self.surveys) <= _BENDS
+        return self._lines() > before
 
     def _far(self) -> float:
         return reach(self.asker.spec, exact=self.asker.explained) / float(2**self.halvings)

@@ -58,8 +58,11 @@ def _corners(
     c, free = x.new_zeros(len(x), r), torch.eye(r, dtype=x.dtype).repeat(len(x), 1, 1)
     ahead, going = z != 0, torch.ones(len(x), dtype=torch.bool)
     flat = len(stack.layers) == 1
+    aim = _aims(stack, gradient, generator) if spec.width is not None else None
     for step in range(r):
-        way = _unit((free @ torch.randn(len(x), r, 1, generator=generator, dtype=x.dtype))[:, :, 0])
+        drawn = torch.randn(len(x), r, 1, generator=generator, dtype=x.dtype)
+        drawn = drawn if aim is None else torch.where(rows[:, None, None] % 2 == 0, drawn, aim)
+        way = _unit((free @ drawn)[:, :, 0])
         rate = (gradient @ way[:, :, None])[:, :, 0]
         t = torch.where(ahead & (rate * z < 0), -z / rate, torch.inf)
         t, hit = _chosen(t, len(stack.layers[0].bias), reach, generator) if flat else t.min(1)
@@ -74,6 +77,16 @@ def _corners(
         normal = _unit((free @ gradient[rows, hit][:, :, None])[:, :, 0]) * going[:, None]
         free = free - normal[:, :, None] * normal[:, None]
     return x + (1 - _INSIDE) * c @ basis.T
+
+
+def _aims(stack: Stack, gradient: Tensor, generator: torch.Generator) -> Tensor:
+    """Random mixtures of what the last layer's units grow along, [n, r, 1].
+
+    Units above see nothing else: of a box's many vertices these are the ones where it is extreme.
+    """
+    units, top = sum(len(layer.bias) for layer in stack.layers), len(stack.layers[-1].bias)
+    mixture = torch.randn(len(gradient), 1, top, generator=generator, dtype=gradient.dtype)
+    return (mixture @ gradient[:, units - top : units]).mT
 
 
 def _chosen(t: Tensor, units: int, reach: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from leakmeter.extraction.exact.bank import Bank, beside, claims, first_layer
+from leakmeter.extraction.exact.bank import Bank, claims, first_layer
+from leakmeter.extraction.exact.beside import beside
 from leakmeter.extraction.exact.follow import Followed, facing, follow
 from leakmeter.extraction.exact.rows import agree, evidence, merge, signs
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.survey import Survey
+from leakmeter.extraction.exact.suspects import Suspects
 from leakmeter.extraction.exact.weights import Explore, Precision, Weights
 
 _UNSEEN = 0.05
@@ -38,6 +40,7 @@ class Peeler:
 
     def __init__(self, explore: Explore, surveys: Callable[[], list[Survey]], precision: Precision) -> None:
         self.explore, self.surveys, self.precision = explore, surveys, precision
+        self.suspects = Suspects(explore, precision.tolerance)
         self.tried: set[tuple[float, ...]] = set()
         self.kept: list[Layer] = []
         """Layers with rows that were followed, which took many questions: they are not read again."""
@@ -55,13 +58,15 @@ class Peeler:
             layer = self.kept[0]
         else:
             self._forget()
-            layer = layer.join(Layer.passing(beside(layer, bank, self.precision.tolerance)))
         self._see(layer)
         if not all(self._put(reading, bank, known) for known in self.kept):
             self._forget()
             return self.read(again)
-        if not self.kept:
-            self._accept(reading, bank, layer)
+        if not self.kept and self._accept(reading, bank, layer):
+            layer = reading.stack.layers[0]
+            layer = layer.join(Layer.passing(beside(layer, bank, self.precision.tolerance)))
+            reading.stack.layers[0] = layer
+            self._see(layer)
         while reading.stack.layers and bool(reading.open.any()) and self._on_top(reading, bank):
             pass
         again = again if self._leftovers(reading, bank, deeper=again > 0) else 0
@@ -120,6 +125,8 @@ class Peeler:
             stack.layers[-1], refuted = self.weights.complete(stack, bank, keep, matched)
             keep, matched = self._confirmed(stack, bank)
             keep &= ~refuted
+        if len(stack.layers) == 1:
+            keep[keep.clone()] = ~self.suspects.refuted(stack.layers[-1][keep], bank, matched[:, keep])
         keep &= ~_doubles(stack.layers[-1])
         if not bool((keep & ~layer.linear).any()):
             stack.layers.pop()

@@ -13,6 +13,8 @@ from leakmeter.extraction.exact.asking import Asker, Pieces
 from leakmeter.extraction.exact.kinks import Trace, search
 from leakmeter.extraction.exact.line import SaturatedError
 
+_INNER = 7
+"""Places of a line asked before it is searched, beside its ends."""
 SLACK = 8.0
 """Rounding is taken to be at most so many times what one operation does."""
 
@@ -45,7 +47,8 @@ class Survey:
         """Between which neighbours of (end, bends, end) the victim is not constant, [m + 1]: else units hide there."""
         edges = torch.cat([self.t.new_tensor(self.ends[:1]), self.t, self.t.new_tensor(self.ends[1:])])
         slope = self.cells.g.flatten(1).norm(dim=1)
-        moving = self.cells.t[slope > 1e-6 * slope.max()] if len(slope) else self.t[:0]
+        least = torch.maximum(1e-6 * slope.amax(), self.cells.g_noise) if len(slope) else slope
+        moving = self.cells.t[slope > least]
         gap = torch.searchsorted(edges, moving) - 1
         found = torch.zeros(len(edges) - 1, dtype=torch.bool)
         found[gap.clamp(0, len(found) - 1)] = True
@@ -91,11 +94,21 @@ def gradient_survey(
         ideal = origin + t[:, None] * along
         return trace(asker, t, ideal, readable(asker.ask(ideal)))
 
-    start = ask(origin.new_tensor(ends)) if known is None else known
+    start = ask(first_positions(ends, short, asker.room)) if known is None else known
     bends = search(ask, start, along, resolution=8 * asker.eps, room=asker.room, trust=trust)
     lead, size, error = leading(bends.jump, bends.noise)
     error = torch.where(bends.merged, torch.inf, error)
     return Survey(origin, along, ends, bends.t, lead / size[:, None], error, bends.cells, short)
+
+
+def first_positions(ends: tuple[float, float], short: bool, room: Callable[[int], int]) -> Tensor:
+    """Where to ask first, rising: not at the ends alone, which may both be where the victim is constant."""
+    t = torch.tensor(ends, dtype=torch.float64)
+    if short or room(_INNER + 8) < _INNER + 8:
+        return t
+    low, high = torch.atan(t).tolist()
+    inner = torch.tan(torch.linspace(low, high, _INNER + 2, dtype=torch.float64)[1:-1])
+    return torch.cat([t[:1], inner, t[1:]])
 
 
 def readable(answer: Pieces) -> Pieces:

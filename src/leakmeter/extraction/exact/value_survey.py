@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -11,9 +13,11 @@ from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.differences import differences
 from leakmeter.extraction.exact.kinks import Trace, search
 from leakmeter.extraction.exact.network import OneHidden
-from leakmeter.extraction.exact.survey import SLACK, Survey, leading, readable
+from leakmeter.extraction.exact.survey import SLACK, Survey, first_positions, leading, readable
 
 _SHORT_STEP = 1e-3
+_AGAIN, _ROOM = 4, 64
+"""How often a line is searched again where its cells contradict it, and the questions that must be left for it."""
 
 
 def value_survey(
@@ -45,22 +49,62 @@ def value_survey(
         slope = (answer.values[n:] - answer.values[:n]) / forward[:, None]
         return Trace(t, answer.values[:n], slope[:, :, None], noise, 2 * noise / forward.abs())
 
-    start = ask(origin.new_tensor(ends))
     room = lambda wanted: asker.room(2 * wanted) // 2  # noqa: E731
-    bends = search(ask, start, origin.new_ones(1), resolution=4 * step, room=room)
-    close = torch.diff(bends.t, prepend=bends.t.new_full((1,), -torch.inf)) <= 16 * step * (1 + bends.t.abs())
-    t = bends.t[~close]  # a slope taken across a bend looks like a tiny cell
-    cells = _cells(asker, origin, along, t, ends)
+    look = partial(search, ask, along=origin.new_ones(1), resolution=4 * step, room=room)
+    bends = look(ask(first_positions(ends, short, asker.room)))
+    t, asked, cells = _apart(bends.t, step), bends.cells, None
+    for _ in range(_AGAIN):
+        cells = _cells(asker, origin, along, _edges(t, ends), cells)
+        more = _contradicted(t, asked, cells, along)
+        if not more or asker.room(_ROOM) < _ROOM:
+            break
+        found = [look(known) for known in more]
+        t = _apart(torch.cat([t, *(bends.t for bends in found)]).sort()[0], step)
+        asked = Trace.all([asked, *(bends.cells for bends in found)])
+    assert cells is not None
     return _joined(origin, along, ends, t, cells, short)
 
 
-def _cells(asker: Asker, origin: Tensor, along: Tensor, t: Tensor, ends: tuple[float, float]) -> Trace:
-    """The linear piece of every cell between bends; fewer where the budget ends."""
+def _apart(t: Tensor, step: float) -> Tensor:
+    """Bends without those beside another: a slope taken across a bend looks like a tiny cell."""
+    close = torch.diff(t, prepend=t.new_full((1,), -torch.inf)) <= 16 * step * (1 + t.abs())
+    return t[~close]
+
+
+def _edges(t: Tensor, ends: tuple[float, float]) -> list[float]:
+    """Between which positions there is one cell each."""
+    if not len(t):
+        return [*ends]
+    return [max(ends[0], 2 * float(t[0]) - 1), *t.tolist(), min(ends[1], 2 * float(t[-1]) + 1)]
+
+
+def _contradicted(t: Tensor, asked: Trace, cells: Trace, along: Tensor) -> list[Trace]:
+    """What is known of each gap between bends whose cell has another slope than what was asked there before.
+
+    Where the victim is constant on both sides, what lies between is not searched for; a cell in its middle shows it.
+    """
+    slope, noise = cells.g @ along[:, None], cells.g_noise * float(along.norm())
+    gap, found = torch.searchsorted(t, asked.t), []
+    for i in range(len(cells.t)):
+        inside = asked[gap == i]
+        allowed = noise[i] + inside.g_noise + 1e-6 * slope[i].norm()
+        if bool(((inside.g - slope[i]).flatten(1).norm(dim=1) > allowed).any()):
+            one = cells[i : i + 1]
+            known = inside.join(replace(one, g=slope[i : i + 1], g_noise=noise[i : i + 1]))
+            found.append(known[torch.argsort(known.t)])
+    return found
+
+
+def _cells(asker: Asker, origin: Tensor, along: Tensor, edges: list[float], known: Trace | None) -> Trace:
+    """The linear piece of every cell between edges, those known not asked again; fewer where the budget ends."""
     nothing = OneHidden(origin, origin.new_zeros(asker.outputs), origin.new_zeros(asker.outputs, asker.d))
     width = float(along.square().mean().sqrt())
-    edges = [max(ends[0], 2 * float(t[0]) - 1), *t.tolist(), min(ends[1], 2 * float(t[-1]) + 1)] if len(t) else [*ends]
     found = []
     for left, right in pairwise(edges):
+        inside = None if known is None else known[(known.t > left) & (known.t < right)]
+        if inside is not None and len(inside.t):
+            found.append(inside[:1])
+            continue
         if asker.room(asker.d + 2) < asker.d + 2:
             break
         x = asker.rounded((origin + (left + right) / 2 * along)[None])
@@ -73,10 +117,9 @@ def _cells(asker: Asker, origin: Tensor, along: Tensor, t: Tensor, ends: tuple[f
         at = x.new_tensor([(left + right) / 2])
         moved = answer.values + (slopes.gradient @ (origin + at * along - x[0]))[None]
         found.append(Trace(at, moved, slopes.gradient[None], noise, at.new_tensor([slopes.error])))
-    empty = Trace(t[:0], t.new_zeros(0, asker.outputs), t.new_zeros(0, asker.outputs, asker.d), t[:0], t[:0])
-    for cell in found:
-        empty = empty.join(cell)
-    return empty
+    none = origin[:0]
+    empty = Trace(none, none.new_zeros(0, asker.outputs), none.new_zeros(0, asker.outputs, asker.d), none, none)
+    return Trace.all([empty, *found])
 
 
 def _joined(origin: Tensor, along: Tensor, ends: tuple[float, float], t: Tensor, cells: Trace, short: bool) -> Survey:

@@ -1,0 +1,82 @@
+"""Asks about units of a first layer that few lines met: in a box, lines through one cell meet deeper units alike."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from leakmeter.extraction.exact.bank import Bank
+from leakmeter.extraction.exact.stack import Layer
+from leakmeter.extraction.exact.weights import Explore
+from leakmeter.seeds import stream
+
+_ENOUGH = 8
+"""Long lines before a unit that few of them met is suspect."""
+_RARE = 0.25
+_PAIRS, _PLACES = 64, 2
+_SHORT, _CLEAR = 1e-2, 1e-4
+"""How long a line across a surface is, against the way it is part of; and at least."""
+
+
+class Suspects:
+    """Remembers which hyperplanes were asked about, and what came of it."""
+
+    def __init__(self, explore: Explore, tolerance: float) -> None:
+        self.explore, self.tolerance = explore, tolerance
+        self.asked: list[tuple[Tensor, bool]] = []
+        """Row and offset, [d + 1], and whether it is a unit of the first layer."""
+
+    def refuted(self, layer: Layer, bank: Bank, matched: Tensor) -> Tensor:
+        """Which units are none of the first layer, [h]: elsewhere on their hyperplanes nothing bends."""
+        found = torch.zeros(len(layer.bias), dtype=torch.bool)
+        lines = int(bank.long.sum())
+        if lines < _ENOUGH:
+            return found
+        rare = (bank.lines_of(matched) < _RARE * lines) & ~layer.linear & matched.any(0)
+        for unit in rare.nonzero()[:, 0].tolist():
+            found[unit] = not self._stands(layer, unit, bank, matched[:, unit])
+        return found
+
+    def _stands(self, layer: Layer, unit: int, bank: Bank, matched: Tensor) -> bool:
+        row = torch.cat([layer.weight[unit], layer.bias[unit : unit + 1]])
+        for known, stands in self.asked:
+            if 1 - float(torch.cosine_similarity(known, row, dim=0).abs()) <= self.tolerance**2:
+                return stands
+        bends = [self._bends(layer, unit, bank, matched) for _ in range(_PLACES)]
+        told = [bend for bend in bends if bend is not None]
+        if told:
+            self.asked.append((row, any(told)))
+        return any(told) or not told
+
+    def _bends(self, layer: Layer, unit: int, bank: Bank, matched: Tensor) -> bool | None:
+        """Whether the victim bends at another place of a unit's hyperplane; None where no place was found."""
+        place = _place(layer, unit, bank, matched)
+        survey = None if place is None else self.explore(*place, False)
+        if survey is None or not bool(survey.alive.any()):
+            return None
+        cosine = (survey.normals @ layer.weight[unit]).abs() / layer.weight[unit].norm()
+        return bool((1 - cosine <= (self.tolerance + 10 * survey.error.clamp(max=0.03)).square()).any())
+
+
+def _place(layer: Layer, unit: int, bank: Bank, matched: Tensor) -> tuple[Tensor, Tensor] | None:
+    """A short line across a unit's hyperplane, on the way between two bends, in a cell where it was not met.
+
+    Of many such ways the one on which the other units are farthest from switching.
+    """
+    z = bank.x @ layer.weight[unit] + layer.bias[unit]
+    low, high = ((z * side > 0).nonzero()[:, 0] for side in (-1, 1))
+    if not len(low) or not len(high):
+        return None
+    generator = stream(len(bank.x), "exact", "suspects")
+    i, j = (side[torch.randint(len(side), (_PAIRS,), generator=generator)] for side in (low, high))
+    way = bank.x[j] - bank.x[i]
+    origin = bank.x[i] + (z[i] / (z[i] - z[j]))[:, None] * way
+    at, slope = origin @ layer.weight.T + layer.bias, way @ layer.weight.T
+    clear = (at / slope).abs().index_fill(1, torch.tensor([unit]), torch.inf).amin(1)
+    seen = (bank.x[matched] @ layer.weight.T + layer.bias) > 0
+    others = torch.arange(len(layer.bias)) != unit
+    apart = ((at > 0)[:, None] != seen)[:, :, others].any(2).all(1)
+    best = int(torch.where(apart, clear, 0.0).argmax())
+    if not bool(apart[best]) or float(clear[best]) < _CLEAR:
+        return None
+    return origin[best], way[best] * min(_SHORT, float(clear[best]) / 2)

@@ -1,0 +1,60 @@
+"""Units of a first layer that are on everywhere, and candidates for it that are units of layers above."""
+
+import torch
+
+from leakmeter.extraction.exact.bank import Bank
+from leakmeter.extraction.exact.beside import beside
+from leakmeter.extraction.exact.kinks import Trace
+from leakmeter.extraction.exact.stack import Layer
+from leakmeter.extraction.exact.survey import Survey
+from leakmeter.extraction.exact.suspects import Suspects
+
+D, KNOWN, HIDDEN, BENDS = 20, 6, 2, 400
+
+
+def line(points: torch.Tensor, normals: torch.Tensor, short: bool = False) -> Survey:
+    """A line that bends at such points: where it goes between them does not matter here."""
+    n = len(points)
+    nothing = torch.zeros(n).double()
+    cells = Trace(nothing, torch.zeros(n, 1).double(), torch.ones(n, 1, D).double(), nothing, nothing)
+    found = Survey(points[0], points[-1] - points[0], (0.0, 1.0), nothing, normals, nothing + 1e-9, cells, short)
+    object.__setattr__(found, "at", lambda _: points)
+    return found
+
+
+def test_a_direction_of_units_that_are_always_on_carries_what_it_shares_with_known_normals() -> None:
+    generator = torch.Generator().manual_seed(0)
+    draw = lambda *shape: torch.randn(*shape, generator=generator).double()  # noqa: E731
+    weight, x = draw(KNOWN + HIDDEN, D), draw(BENDS, D)
+    on = (x @ weight.T > 0).double()
+    on[:, KNOWN:] = 1.0  # as a large bias would have it
+    normals = (draw(BENDS, KNOWN + HIDDEN) * on) @ weight
+    bank = Bank([line(x, normals / normals.norm(dim=1, keepdim=True))])
+    found = beside(Layer.of(weight[:KNOWN], torch.zeros(KNOWN).double()), bank, 1e-6)
+    assert len(found) == HIDDEN
+    # the two span what the hidden units' own normals span, not only the part beside the known ones
+    seen = torch.linalg.svd(found, full_matrices=False)[2]
+    hidden = weight[KNOWN:]
+    assert float((hidden - hidden @ seen.T @ seen).norm() / hidden.norm()) < 1e-6
+
+
+def test_a_hyperplane_on_which_nothing_bends_elsewhere_is_no_unit_of_the_first_layer() -> None:
+    generator = torch.Generator().manual_seed(1)
+    layer = Layer.of(torch.eye(D).double()[:3], torch.zeros(3).double())
+    points = torch.randn(40, D, generator=generator).double()
+    bank = Bank([line(p[None], layer.weight[:1]) for p in points])
+    matched = torch.zeros(40, 3, dtype=torch.bool)
+    matched[0, 0] = matched[1, 1] = True  # the third was met nowhere: nobody asks about it
+    asked = []
+
+    def explore(origin: torch.Tensor, along: torch.Tensor, careful: bool) -> Survey:
+        asked.append(origin)
+        assert not careful
+        return line(origin[None], layer.weight[:1], short=True)  # the victim bends along the first unit's normal only
+
+    suspects = Suspects(explore, 1e-6)
+    refuted = suspects.refuted(layer, bank, matched)
+    assert refuted.tolist() == [False, True, False]
+    assert len(asked) == 4
+    suspects.refuted(layer, bank, matched)
+    assert len(asked) == 4, "nothing is asked twice"
