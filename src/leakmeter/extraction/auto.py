@@ -65,13 +65,13 @@ class Auto(Attack):
             return self._tabular().expected_seconds(spec, stops)
         spec = reduced_spec(spec)
         seconds, searched, before = 0.0, 0.0, 0
-        least = _LEAST_LARGE if spec.features > SMALL else 0.0
+        least, others = (_LEAST_LARGE, _OTHERS_LARGE) if spec.features > SMALL else (0.0, _OTHERS)
         rounds = math.ceil((self.rounds + 2) / 2)  # of coarse answers so many as were set, of exact ones two
         for stop in stops:
             for n in (before + (stop - before) * turn / rounds for turn in range(1, rounds + 1)):
                 if n >= LEAST:
                     all_anew = n >= MULTIPLIED * searched
-                    trials = len(self.students or usual_students(spec)) + 3 if all_anew else AGAIN
+                    trials = len(self.students or usual_students(spec)) + others if all_anew else AGAIN
                     searched = n if all_anew else searched
                     trial = trial_seconds(self.seconds_for(round(n), spec), self.effort, spec)
                     seconds += trials * max(_TAKEN * trial, least)
@@ -166,5 +166,6 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
 _LOPSIDED = 0.75  # of the entropy of classes that all come up as often
+_OTHERS, _OTHERS_LARGE = 6, 3  # trials beside those of the students: of readings and augmentations
 _TAKEN = 0.6  # of the time that a trial is given: some students are solved, not trained
 _LEAST_LARGE = 0.6  # seconds that the fewest steps of a student take, of a colour picture
