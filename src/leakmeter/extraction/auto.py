@@ -51,7 +51,7 @@ class Auto(Attack):
     held_out: float = Field(default=0.15, gt=0, lt=0.5)
     """The share of the answers that decides."""
     rounds: int = Field(default=4, ge=1)
-    """Rounds in which queries are asked where answers are coarse: each but the first is chosen by a student."""
+    """Rounds of asking where answers are coarse or name few classes: each but the first is chosen by a student."""
 
     def seconds_for(self, n: int, spec: VictimSpec) -> float:
         """What a copy from `n` answers is worth: more for larger inputs and for more answers."""
@@ -124,7 +124,8 @@ class _Thief(Chooser):
         few = min(max(_FEW * sources, round(explored * stop)), math.ceil(stop / 2))
         if len(asker.x) < few:
             asker.explore(few - len(asker.x))
-        start, rounds = len(asker.x), 2 if asker.answer.view.tells_logits else self.attack.rounds
+        blind = asker.answer.view.tells_logits and not self._lopsided()
+        start, rounds = len(asker.x), 2 if blind else self.attack.rounds
         for turn in range(rounds):
             goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
             best = None if turn == 0 or len(asker.x) < LEAST else self.best(f"{stop}-{turn}")
