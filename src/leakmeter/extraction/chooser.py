@@ -161,7 +161,8 @@ class Chooser:
             trials += [self._try(replace(one, reading=way), part, name) for way in others]
         if len(ways) > 1:
             best = part.ranked(trials)[0].candidates[0]
-            trials += self._if_better(replace(best, reading="labels"), trials, part, name)
+            errors = _ERRORS if STUDENTS[best.student].trained else 0.0
+            trials += self._if_better(replace(best, reading="labels"), trials, part, name, errors)
         for change in changes[1:]:
             best = part.ranked(trials)[0].candidates[0]
             errors = _ERRORS if self.spec.features > SMALL else 1.0
@@ -169,12 +170,12 @@ class Chooser:
         return trials
 
     def _if_better(
-        self, candidate: Candidate, trials: list[_Trial], part: _Part, name: str, errors: float = 2.0
+        self, candidate: Candidate, trials: list[_Trial], part: _Part, name: str, errors: float
     ) -> list[_Trial]:
         """A trial of what learns from less, if it is clearly better than the best: short trials flatter it."""
         best, less = part.ranked(trials)[0], self._try(candidate, part, name)
         self.tried[str(less)] = less.held_out
-        return [less] if less.held_out > best.held_out + errors * part.error(best.held_out) else []
+        return [less] if less.held_out >= best.held_out + errors * part.error(best.held_out) else []
 
     def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
         x, answer = part.x[part.learned], part.answer.rows(part.learned)
