@@ -25,12 +25,25 @@ def _collapsed(found: dict[str, Any]) -> tuple[Any, ...]:
     return cell["notes"]["answers"][-1]["class_entropy"], cell["curve"][-1]["accuracy_over_victim"]
 
 
-def _thieves(found: dict[str, Any]) -> tuple[Any, ...]:
-    """Of logistic regression on digits: the attack, logistic regression on its answers, the better of ART's two."""
-    cells = [found["cells"][f"digits logistic regression, 500 labels/{seed}"] for seed in (30, 31, 32)]
-    names = ("auto", "logistic regression", "ART KnockoffNets", "ART CopycatCNN")
-    auto, regression, *art = (sum(cell[name] for cell in cells) / len(cells) for name in names)
-    return auto, regression, max(art)
+def _thieves(victim: str, *, art: bool) -> Read:
+    """Of one victim of the zoo: seeds, the attack, the plain ones on its answers, and the better of ART's two."""
+
+    def read(found: dict[str, Any]) -> tuple[Any, ...]:
+        (row,) = (row for row in found["summary"] if row["victim"] == victim)
+        peers = (max(row["ART KnockoffNets"], row["ART CopycatCNN"]),) if art else ()
+        return row["seeds"], row["auto"], row["logistic regression"], row["plain network"], *peers
+
+    return read
+
+
+def _resnet(view: str) -> Read:
+    """Of ResNet-20: the attack, and the plain one on its answers."""
+
+    def read(found: dict[str, Any]) -> tuple[Any, ...]:
+        cell = found["cells"][f"CIFAR-10 ResNet-20, {view}/50"]
+        return cell["auto"], cell["plain distillation"]
+
+    return read
 
 
 def _pooled_thieves(found: dict[str, Any]) -> tuple[Any, ...]:
@@ -40,17 +53,58 @@ def _pooled_thieves(found: dict[str, Any]) -> tuple[Any, ...]:
     return cell["auto"], cell["plain distillation"], art
 
 
+ZOO = (
+    ("digits logistic regression, 500 probs", True),
+    ("digits logistic regression, 500 labels", True),
+    ("digits LeNet, 2,000 probs", True),
+    ("digits LeNet, 2,000 labels", True),
+    ("MNIST MLP 256x2 (onnx), 2,000 probs", False),
+    ("MNIST MLP 256x2 (onnx), 2,000 labels", False),
+    ("MNIST LeNet, 2,000 probs", False),
+    ("MNIST LeNet, 2,000 labels", False),
+    ("digits SVM, 2,000 probs", True),
+    ("digits SVM, 2,000 labels", True),
+    ("digits MLP, 2,000 probs", True),
+    ("digits MLP, 2,000 labels", True),
+    ("digits nearest neighbours, 2,000 probs", True),
+    ("digits nearest neighbours, 2,000 labels", True),
+    ("digits forest, 2,000 probs", True),
+    ("digits forest, 2,000 labels", True),
+    ("cancer forest, 2,000 probs", True),
+    ("cancer forest, 2,000 labels", True),
+    ("cancer XGBoost, 2,000 probs", True),
+    ("cancer XGBoost, 2,000 labels", True),
+    ("wine boosting, 2,000 probs", True),
+    ("wine boosting, 2,000 labels", True),
+    ("wine LightGBM, 2,000 probs", True),
+    ("wine LightGBM, 2,000 labels", True),
+    ("iris logistic regression, 200 probs", True),
+    ("iris logistic regression, 200 labels", True),
+)
+RESNET = (("labels", "CIFAR-100 pool, 5,000 labels"),)
 _SEEDS = "({:.3f}, {:.3f}, {:.3f})"
 WITHOUT_DATA: list[Figure] = [
-    (
-        PAGE,
-        "`auto` {:.3f}, logistic regression on the same answers {:.3f}, the better of ART's two {:.3f}.",
-        "bench/thieves.json",
-        _thieves,
+    *(
+        (
+            PAGE,
+            f"| {victim} | {{}} | {{:.3f}} | {{:.3f}} | {{:.3f}} | {'{:.3f}' if art else 'not run'} |",
+            "bench/thieves.json",
+            _thieves(victim, art=art),
+        )
+        for victim, art in ZOO
+    ),
+    *(
+        (
+            PAGE,
+            f"by {named} `auto` {{:.4f}} and the plain one {{:.4f}}",
+            "bench/thieves-resnet20.json",
+            _resnet(view),
+        )
+        for named, view in RESNET
     ),
     (
         PAGE,
-        "`auto` {:.4f}, a plain one (`bench/_plain.py`) on the same answers {:.4f}, the better of ART's two {:.3f};",
+        "`auto` {:.4f}, a plain one (`bench/_plain.py`) on the same answers {:.4f}, the better of ART's two {:.3f}.",
         "bench/thieves-pool.json",
         _pooled_thieves,
     ),
