@@ -210,3 +210,13 @@ def test_who_gives_up_and_says_why_leaves_the_budget_to_those_who_go_on(others: 
     )
     checks = soundness([gave_up, *(cell(spending=Spending(queries=n)) for n in others)])
     assert next(check.ok for check in checks if check.name == "budget spent") is fine
+
+
+def test_an_attack_that_fails_beside_one_that_copies_is_no_fault_of_the_audit() -> None:
+    poor, good = cell(score(0.3, constant=0.4, unnamed=2), id="poor"), cell(score(0.9, constant=0.4), id="good")
+    alone, elsewhere = soundness([poor]), soundness([poor, good.model_copy(update={"view": "labels"})])
+    (both,) = (check for check in soundness([poor, good]) if check.name == "copies beat a constant")
+    assert both.ok
+    for found in (alone, elsewhere):
+        (check,) = (check for check in found if check.name == "copies beat a constant")
+        assert not check.ok

@@ -82,9 +82,9 @@ def soundness(cells: list[CellResult]) -> list[Check]:
         ),
         _check(
             "copies beat a constant",
-            [f"{cell.id} is no better than naming one class" for cell in attackers if not _beats_constant(cell)],
-            "every copy is better than one that always names the same class",
-            "a copy agrees no more often than one that always names the same class, and never names some class",
+            _no_better_than_constant(attackers),
+            "through every view some copy is better than one that always names the same class",
+            "no copy through a view agrees more often than one that always names the same class",
             "The victim names one class nearly always: a high fidelity then says nothing; read it class by class.",
         ),
         _check(
@@ -200,6 +200,18 @@ def _odd(cell: CellResult) -> bool:
     if cell.transfer is None or cell.transfer.white_box_rate is None:
         return False
     return cell.transfer.copy_rate.interval.low > cell.transfer.white_box_rate.interval.high
+
+
+def _no_better_than_constant(cells: list[CellResult]) -> list[str]:
+    """Cells no better than a constant, where no other attacker through the same view is: one that fails is no fault."""
+    good = {(cell.view, cell.defense) for cell in cells if _above_constant(cell)}
+    poor = [cell for cell in cells if not _beats_constant(cell) and (cell.view, cell.defense) not in good]
+    return [f"{cell.id} is no better than naming one class" for cell in poor]
+
+
+def _above_constant(cell: CellResult) -> bool:
+    score = None if cell.final is None else cell.final.score
+    return score is not None and score.by_class is not None and score.fidelity > score.by_class.constant
 
 
 def _beats_constant(cell: CellResult) -> bool:
