@@ -148,9 +148,11 @@ def test_an_interrupt_ends_an_audit_whose_victim_hangs_and_its_workers(tmp_path:
         workers = children(driver.pid)
         assert len(workers) >= 2
         driver.send_signal(signal.SIGINT)
-        assert driver.wait(5) == 130
-        time.sleep(0.2)
-        assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
+        assert driver.wait(60) == 130
+        end = time.monotonic() + 30
+        while any(Path(f"/proc/{worker}").exists() for worker in workers):
+            assert time.monotonic() < end
+            time.sleep(0.1)
     finally:
         driver.kill()
         driver.wait()
