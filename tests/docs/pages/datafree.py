@@ -81,7 +81,7 @@ ZOO = (
     ("iris logistic regression, 200 probs", True),
     ("iris logistic regression, 200 labels", True),
 )
-RESNET = (("labels", "CIFAR-100 pool, 5,000 labels"),)
+RESNET = (("probabilities", "CIFAR-100 pool, 5,000 probs"), ("labels", "CIFAR-100 pool, 5,000 labels"))
 _SEEDS = "({:.3f}, {:.3f}, {:.3f})"
 WITHOUT_DATA: list[Figure] = [
     *(
