@@ -59,6 +59,7 @@ class Plain(Attack):
                 break
             x = torch.cat([x, drawn[: len(answers[-1])].float()])
             answer = Answer.join(answers)
+            job.progress.say(f"plain: solving for {len(x):,} labels")
             trials = _compared(x, answer, oracle.spec, job)
             copy = _fit(max(trials, key=trials.__getitem__), x, answer, oracle.spec, job)
             job.observe(copy, len(x))
