@@ -64,7 +64,7 @@ def attack_with(
             transfers[f"{goal}/{name}"] = thief.transfer.model_dump()
     known = {key: facts[key] for key in ("attack", "dataset", "view", "seed", "options")}
     last = facts["curve"][-1]
-    quality = {key: last[key] for key in ("queries", "accuracy", "fidelity")}
+    quality = {key: last[key] for key in ("queries", "accuracy", "fidelity", "n")}
     return {**known, **quality, "eps": eps, "images": n, "transfers": transfers}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from leakmeter.studies.copies import StolenCopy, steal
 from leakmeter.studies.options import StudyOptions
-from leakmeter.studies.rows import Row
+from leakmeter.studies.rows import Row, by_group, share
 from leakmeter.studies.thieves import attack_with, transfer_rows
 
 BUDGET, IMAGES, STUDENT = 10_000, 200, "small-conv:8"
@@ -76,5 +76,9 @@ def _copy(settings: StudyOptions, view: str, arm: str, seed: int) -> StolenCopy:
 
 
 def rows(found: dict[str, Any]) -> list[Row]:
-    """Every copy, goal and attack."""
-    return transfer_rows(found["cells"], PAPER)
+    """The accuracy of every copy, then every goal and attack."""
+    accuracies = []
+    for name, cells in by_group(found["cells"]).items():
+        values = [cell["accuracy"] for cell in cells]
+        accuracies.append(share(f"{name}: accuracy", values, cells[0]["n"], f"{cells[0]['queries']:,} queries"))
+    return [*accuracies, *transfer_rows(found["cells"], PAPER)]

@@ -24,6 +24,8 @@ PANELS = [
     ),
 ]
 FIGURE2, FIGURE4, FIGURE3, KNOWN = (panel.title for panel in PANELS)
+FIGURES = {2: (FIGURE2, KNOWN), 3: (FIGURE3,), 4: (FIGURE4,)}
+"""The panels of each of the paper's figures."""
 CLAIMS = [
     Claim(FIGURE2, "reconstructed in 100 gradient queries", accuracy_at(GRADIENTS, 100)),
     Claim(FIGURE2, "reconstructed in 10,000 membership queries", accuracy_at(MEMBERSHIP, 1_000)),
