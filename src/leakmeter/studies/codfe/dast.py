@@ -1,8 +1,8 @@
 """DaST at length (CoDFe figure 4, its appendix): does it move at all, on MNIST, LeNet to LeNet?
 
 Its authors pick the best of all checkpoints on test data; both that and the final accuracy are told. Batches are of 100
-where its authors have 500, so that these queries buy as many steps as two million would, and the generator is narrow:
-their own costs eight times as much as everything else together. A run that is stopped goes on where it was.
+where its authors have 500, so that these queries buy as many steps as two million would; the generator is narrow, since
+most of the time is its. A run that is stopped goes on where it was.
 """
 
 from __future__ import annotations
