@@ -29,7 +29,7 @@ NAMES = [
     "codfe-table3",
     "codfe-dast",
 ]
-RESNET20 = ["dfme-pools", "dfme-fig7", "codfe-cifar10"]
+RESNET20 = ["dfme-pools", "dfme-fig7", "dfme-replays", "codfe-cifar10"]
 
 
 def test_learning_is_settled_where_the_share_foreseen_comes_near_its_highest() -> None:
