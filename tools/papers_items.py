@@ -51,7 +51,7 @@ _DFME = (
         _SHOW,
         "no number in the appendix",
         lambda: [*told("dfme-fig7")(), *told("dfme-replays")()],
-        "`procedural` at the same number of queries beside it; DFME's own runs have 20 million, which at 1,000 a second "
+        "`procedural` at as many queries beside it; DFME's own runs have 20 million, which at 1,000 a second "
         "are six hours of the victim alone",
         run("dfme-fig7", "30 minutes", "--seed 0 --seeds 1"),
     ),
