@@ -91,3 +91,15 @@ def test_explanations_to_compare_become_views_for_attacks_that_read_them() -> No
     assert not any(cell.control for cell in more)
     with pytest.raises(UsageError, match="unknown explanation 'gradeint'; did you mean 'gradient'"):
         make_plan({**content, "explanations": ["gradeint"]})
+
+
+def test_an_attack_that_reads_labels_alone_is_not_asked_again_where_more_is_shown() -> None:
+    content = {"victim": {"source": "a:b"}, "attacks": [{"name": "plain"}, {"name": "auto"}], "seeds": [0]}
+    cells = list(make_plan({**content, "views": ["probs", "labels", "probs:2"]}).cells())
+    assert [cell.view for cell in cells if cell.attack == "plain"] == ["labels"]
+    assert [cell.view for cell in cells if cell.attack == "auto"] == ["probs", "labels", "probs:2"]
+    cells = list(make_plan({**content, "views": ["probs", "probs:2"]}).cells())
+    assert [cell.view for cell in cells if cell.attack == "plain"] == ["probs:2"]
+    cells = list(make_plan({**content, "views": ["probs"], "defenses": ["none", "rounding:1"]}).cells())
+    where = [(cell.view, cell.defense) for cell in cells if cell.attack == "plain"]
+    assert where == [("probs", "none"), ("probs", "rounding:1")]

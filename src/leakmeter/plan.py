@@ -281,14 +281,23 @@ class Plan(Settings):
         return tuple(view for view in asked if view not in self.views)
 
     def cells(self) -> Iterator[Cell]:
-        """Every combination, in the order they run; `explanations` are for attacks that read any. Ids name folders."""
+        """Every combination that tells something of its own, in the order they run. Ids name folders.
+
+        `explanations` are for attacks that read any. An attack that reads labels alone is not asked the same again
+        where more is shown: what it gets counts there anyway (`verdict/closure.py`).
+        """
         from leakmeter.extraction.base import ATTACKS
+        from leakmeter.oracle.view import contains
 
         views, explained = (*self.views, *self.explained_views), set(self.explained_views)
         surfaces = [(view, defense) for defense in self.defenses for view in views]
-        for view, defense in [*surfaces, *self._label_only()]:
+        surfaces += self._label_only()
+        for view, defense in surfaces:
+            poorest = not any(behind == defense and less != view and contains(view, less) for less, behind in surfaces)
             for number, attack in enumerate(self.attacks):
-                if view not in explained or (ATTACKS[attack.name].reads(view) and not attack.control):
+                kind = ATTACKS[attack.name]
+                reads = view not in explained or (kind.reads(view) and not attack.control)
+                if reads and (poorest or not kind.reads_labels_only):
                     for seed in self.seeds:
                         yield self._cell(number, attack, view, defense, seed)
 
