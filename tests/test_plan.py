@@ -102,4 +102,4 @@ def test_an_attack_that_reads_labels_alone_is_not_asked_again_where_more_is_show
     assert [cell.view for cell in cells if cell.attack == "plain"] == ["probs:2"]
     cells = list(make_plan({**content, "views": ["probs"], "defenses": ["none", "rounding:1"]}).cells())
     where = [(cell.view, cell.defense) for cell in cells if cell.attack == "plain"]
-    assert where == [("probs", "none"), ("probs", "rounding:1")]
+    assert where == [("probs", "none"), ("labels", "rounding:1")]
