@@ -46,7 +46,7 @@ def test_cells_are_the_product_with_unique_stable_names() -> None:
     cells = list(plan.cells())
     assert len({cell.id for cell in cells}) == len(cells) == 4
     assert {(cell.view, cell.seed) for cell in cells} == {("probs", 0), ("probs", 7), ("top:3", 0), ("top:3", 7)}
-    assert all(cell.stops == (1, 8, 100, 200, 400, 800) for cell in cells)
+    assert all(cell.stops == (1, 8, 88, 266, 800) for cell in cells)
     assert all("/" not in cell.id and ":" not in cell.id for cell in cells)
 
 

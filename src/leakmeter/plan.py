@@ -267,12 +267,12 @@ class Plan(Settings):
         return self
 
     def ladder(self) -> tuple[int, ...]:
-        """The stops of the curve: those given, or the budget halved three times, and powers of eight from 1 up."""
+        """The stops of the curve: those given, or the budget, its third and ninth, and powers of eight from 1 up."""
         if self.stops:
             return tuple(sorted({*self.stops, self.budget}))
-        halved = {max(1, self.budget // 2**k) for k in range(4)}
-        below = {8**k for k in range(12) if 8**k <= min(halved) // 4}
-        return tuple(sorted(halved | below | {1}))
+        thirds = {max(1, self.budget // 3**k) for k in range(3)}
+        below = {8**k for k in range(12) if 8**k <= min(thirds) // 4}
+        return tuple(sorted(thirds | below | {1}))
 
     @property
     def explained_views(self) -> tuple[str, ...]:
@@ -326,6 +326,8 @@ class Plan(Settings):
         parts = (f"{number}-{attack.name}", view, defense, f"seed{seed}")
         safe = "_".join("".join(c if c.isalnum() or c in "-." else "-" for c in part) for part in parts)
         stops = self._stops_behind(defense)
+        if attack.control:  # it is compared by its last point; the time is better spent on attackers
+            stops = stops[-1:]
         return Cell(
             id=safe,
             attack=attack.name,
