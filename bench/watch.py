@@ -103,6 +103,7 @@ def _alone(watched: Watched, place: int, seed: int, folder: Path) -> dict[str, A
         "real": one.fidelity or 0.0,
         "stated": found.fidelity,
         "interval": found.interval.model_dump(mode="json"),
+        "stated of each thief": found.thieves,
         "seconds of the thief": round(stolen, 1),
         "seconds of watch": round(time.process_time() - start - stolen, 1),
     }

@@ -32,7 +32,7 @@ from leakmeter.watch.coalitions import Coalition, alike_coalitions, told_coaliti
 from leakmeter.watch.copies import Bench, coverage, fired, grown
 from leakmeter.watch.databases import exported, is_database
 from leakmeter.watch.forecast import forecast
-from leakmeter.watch.record import ClientCopy, Point, WatchResult
+from leakmeter.watch.record import ClientCopy, WatchResult
 from leakmeter.watch.report import write_watch
 from leakmeter.watch.rows import Rows, rows_of
 from leakmeter.watch.settings import LogSettings
@@ -227,7 +227,8 @@ class _Seen:
             view=str(rows.given.answer.view),
             fidelity=points[-1].fidelity,
             interval=points[-1].interval,
-            growth=[Point(queries=round(p.queries * scale), fidelity=p.fidelity, interval=p.interval) for p in points],
+            thieves=points[-1].thieves,
+            growth=[p.model_copy(update={"queries": round(p.queries * scale)}) for p in points],
             forecast=ahead,
             detectors=fired(bench, rows),
             alarm=points[-1].fidelity >= line,

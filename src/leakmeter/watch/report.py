@@ -27,9 +27,9 @@ from leakmeter.report.words import count, outcome_words, percent, plain_text, sp
 from leakmeter.watch.record import ClientCopy, WatchResult
 
 _LIMITS = (
-    "A fidelity here is that of the copy that leakmeter's own choosing attacker makes of these answers; another thief "
-    "may do better. Clients that ask as honest users do cannot be told to be one by likeness. Those not looked at are "
-    "counted above, and nothing is said of them."
+    "A fidelity here is that of the best copy that leakmeter's thieves make of these answers: one who chooses (auto), "
+    "and some who know one way only; another may do better. Clients that ask as honest users do cannot be told to be "
+    "one by likeness. Those not looked at are counted above, and nothing is said of them."
 )
 
 
@@ -107,7 +107,7 @@ def _clients(result: WatchResult) -> Section | None:
     if grown:
         blocks.append(Chart("How copies grew", said, lambda axes: _draw(axes, grown, result.line)))
     blocks += [Paragraph(_left_out(result)), Paragraph(_LIMITS, muted=True)]
-    lead = "How good a copy each client's answers buy now: one was trained on them and scored against the model."
+    lead = "How good a copy each client's answers buy now: several were trained on them, and the best is told."
     return Section("clients", "Clients", lead, blocks)
 
 
@@ -121,7 +121,7 @@ def _row(each: ClientCopy) -> Row:
         percent(each.coverage),
         Entry(
             percent(each.fidelity),
-            span(each.interval.low, each.interval.high),
+            f"{span(each.interval.low, each.interval.high)}, by {max(each.thieves, key=each.thieves.__getitem__)}",
             tone="bad" if each.alarm else "plain",
         ),
         _ahead(each),

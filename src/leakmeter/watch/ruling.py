@@ -72,7 +72,7 @@ def _rule(policy: Policy, line: float, clients: list[ClientCopy]) -> Ruling:
     if policy.max_fidelity is None and cheap is not None:
         name += f" for less than {cheap.queries:,} queries"
         clients = [each for each in clients if each.queries < cheap.queries]
-    level = 1 - (1 - CONFIDENCE) / max(1, len(clients))
+    level = 1 - (1 - CONFIDENCE) / max(1, sum(len(each.thieves) for each in clients))
     for each in clients:
         ends = exact(each.fidelity * each.interval.n, each.interval.n, level)
         if ends.low > line:
