@@ -62,6 +62,8 @@ def watch(
         state: the folder that remembers; None: `watch-state` in `out`.
         progress: what shows progress.
     """
+    if "name" not in plan.model_fields_set:
+        plan = plan.model_copy(update={"name": "watch"})
     settings = checked(LogSettings, plan.log, "[log] of the plan", "key")
     if plan.data is None:
         raise UsageError("a watch needs test data to score copies on; give --data")
@@ -77,7 +79,7 @@ def watch(
             reading = read_log(opened, str(log), settings, victim)
             seen = _Seen(opened, settings, victim, test, _home(str(log)), reading, as_progress(progress))
             result = seen.judged(plan, content)
-        run = Run.enter(fresh_path(Path(out), f"{plan.name}-watch"), content)
+        run = Run.enter(fresh_path(Path(out), plan.name), content)
         result = result.model_copy(update={"folder": run.path})
         write_watch(result, run.path)
     return result

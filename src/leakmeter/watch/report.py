@@ -19,7 +19,7 @@ from leakmeter.report.blocks import (
     Section,
     Table,
 )
-from leakmeter.report.charts import MOST, End, label, name_ends, query_axis, share_axis, styles
+from leakmeter.report.charts import SERIES, End, label, name_ends, query_axis, share_axis, styles
 from leakmeter.report.html import document_html
 from leakmeter.report.junit import verdict_xml
 from leakmeter.report.markdown import document_markdown
@@ -101,7 +101,7 @@ def _clients(result: WatchResult) -> Section | None:
         [_row(each) for each in result.clients],
     )
     members = [Row(each.client, each.by, ", ".join(each.clients)) for each in result.clients if each.clients]
-    grown = [each for each in result.clients if len(each.growth) > 1][:MOST]
+    grown = [each for each in result.clients if len(each.growth) > 1][: len(SERIES)]
     said = "; ".join(f"{each.client} {percent(each.fidelity)} at {count(each.queries)} queries" for each in grown)
     blocks: list[Block] = [table, Table("Looked at as one", ("Coalition", "By", "Clients"), members)]
     if grown:
@@ -114,7 +114,7 @@ def _clients(result: WatchResult) -> Section | None:
 def _row(each: ClientCopy) -> Row:
     fired = [f"{one.detector} at {count(one.fired_at)}" for one in each.detectors if one.fired_at is not None]
     return Row(
-        Entry(each.client, f"{each.first} to {each.last}, sees {each.view}{', honest' if each.honest else ''}"),
+        Entry(each.client, f"{_days(each.first, each.last)}, sees {each.view}{', honest' if each.honest else ''}"),
         count(each.queries),
         count(each.different),
         percent(each.balance),
@@ -128,6 +128,12 @@ def _row(each: ClientCopy) -> Row:
         ", ".join(fired) or "silent",
         control=each.honest,
     )
+
+
+def _days(first: str, last: str) -> str:
+    """From which day to which; the moments stand in results.json."""
+    days = [moment.partition("T")[0] for moment in (first, last)]
+    return days[0] if days[0] == days[1] else f"{days[0]} to {days[1]}"
 
 
 def _ahead(each: ClientCopy) -> Entry:

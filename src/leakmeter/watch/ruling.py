@@ -91,10 +91,10 @@ def _rule(policy: Policy, line: float, clients: list[ClientCopy]) -> Ruling:
 
 def _headline(clients: list[ClientCopy], line: float, alarms: list[ClientCopy]) -> str:
     if not clients:
-        return "no client has asked enough to be looked at"
+        return "No client has asked enough to be looked at"
     best = clients[0]
     who = f"{len(alarms)} of {len(clients)} looked at reach {line:.0%}" if alarms else f"none reaches {line:.0%}"
-    return f"the best copy is that of {best.client}: {best.fidelity:.1%} with {best.queries:,} queries; {who}"
+    return f"The best copy is that of {best.client}: {best.fidelity:.1%} with {best.queries:,} queries; {who}"
 
 
 def _alarm(each: ClientCopy, beside: str) -> str:
