@@ -78,7 +78,7 @@ class FalseAlarms(Settings):
     """How often honest clients would be taken for thieves."""
 
     what: str
-    """`fidelity 80%` or a detector."""
+    """`fidelity 80%`, a detector, or `asking alike`: to be taken for another account of somebody else."""
     honest: int
     flagged: int
     interval: Interval

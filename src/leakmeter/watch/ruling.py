@@ -7,6 +7,7 @@ from typing import Literal
 from leakmeter.evaluation.intervals import CONFIDENCE, exact
 from leakmeter.plan import Policy
 from leakmeter.results import Check, Ruling, Verdict
+from leakmeter.watch.coalitions import Coalition
 from leakmeter.watch.record import ClientCopy, FalseAlarms
 from leakmeter.watch.state import Reading
 
@@ -40,6 +41,12 @@ def false_alarms(clients: list[ClientCopy], small: int, line: float) -> list[Fal
         hits = sum(f.fired_at is not None for each in honest for f in each.detectors if f.detector == name)
         found.append(rate(name, hits))
     return found
+
+
+def falsely_alike(found: list[Coalition], honest: int) -> FalseAlarms:
+    """How many honest clients the rule for likeness would put together with another."""
+    flagged = sum(len(each.clients) for each in found)
+    return FalseAlarms(what="asking alike", honest=honest, flagged=flagged, interval=exact(flagged, honest))
 
 
 def judged(
