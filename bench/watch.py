@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=100)
     parser.add_argument("--thieves", type=int, default=30)
     parser.add_argument(
-        "--first", type=int, default=0, help="the first thief or night, where another process does those before"
+        "--first", type=int, default=0, help="the first thief or night, where others are done elsewhere"
     )
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--rows", type=int, default=10_000_000)
