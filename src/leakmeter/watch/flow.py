@@ -155,7 +155,7 @@ class _Seen:
             rates.append(ruling.falsely_alike(control, sum(each.honest for each in ranked) + small))
         counts = truth.answer.labels.bincount(minlength=2)
         constant = float(counts.max() / counts.sum())
-        checks = ruling.checked(self.reading, clients, lower, line, constant)
+        checks = ruling.checked(self.reading, seen, clients, lower, line, constant)
         return WatchResult(
             created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             plan=shown_in(content),

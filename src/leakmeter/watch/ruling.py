@@ -118,11 +118,20 @@ def _beside(line: float, rates: list[FalseAlarms]) -> str:
     return f"{found.flagged} of {found.honest} honest clients reach that line too (false alarms {ends})"
 
 
-def checked(reading: Reading, clients: list[ClientCopy], lower: int, line: float, constant: float) -> list[Check]:
+def checked(
+    reading: Reading, seen: int, clients: list[ClientCopy], lower: int, line: float, constant: float
+) -> list[Check]:
     """Whether the log and the looking allow a verdict."""
     share = reading.broken / max(1, reading.lines)
     least = min((each.fidelity for each in clients if each.by == "client"), default=0.0)
     return [
+        Check(
+            name="somebody asked",
+            ok=seen > 0,
+            message=f"{seen:,} clients are known",
+            raised_if="neither this log nor any before it holds a query",
+            means="nothing was looked at: see whether the log is the right one",
+        ),
         Check(
             name="the log can be read",
             ok=share <= _BROKEN and not reading.unreadable,

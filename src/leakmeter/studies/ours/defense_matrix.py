@@ -92,11 +92,11 @@ class Case:
 def main(settings: StudyOptions) -> dict[str, Any]:
     """Writes `defense-matrix.json` into `out`."""
     record = settings.record("defense-matrix", budgets=BUDGETS, attack="surrogate", steps=STEPS, victim="lenet")
-    for dataset in ("digits",) if settings.quick else POOLS:
-        for seed in settings.numbers:
+    for seed in settings.numbers:
+        for dataset in ("digits",) if settings.quick else POOLS:
             case = _case(settings, dataset, POOLS[dataset], seed)
             measured(record, f"{dataset}/{case.pool}", case)
-        record.write(table=table(record.content["cells"]))
+            record.write(table=table(record.content["cells"]))
     return record.content
 
 
