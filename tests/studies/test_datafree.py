@@ -135,6 +135,14 @@ def test_what_an_attacker_chooses_is_not_what_test_data_would() -> None:
     assert by_answers.budget.endswith("b and a")
 
 
+@pytest.mark.parametrize(("accuracies", "met"), [([0.103], False), ([0.12], True), ([0.12, 0.09], False)])
+def test_a_copy_is_above_chance_only_where_its_interval_is(accuracies: list[float], met: bool) -> None:
+    curves = [[{"queries": 100, "accuracy": accuracy, "n": 5000}] for accuracy in accuracies]
+    cells = {f"dfme/seed{k}": {"curve": curve, "notes": {}} for k, curve in enumerate(curves)}
+    (row,) = ROWS["dfme-fig7"]({"cells": cells})
+    assert row.met is met
+
+
 def test_norms_are_settled_on_what_the_network_will_see() -> None:
     network = torch.nn.Sequential(torch.nn.BatchNorm2d(2))
     x = torch.randn(40, 2, 3, 3, generator=torch.Generator().manual_seed(0)) * 5 + 7
