@@ -48,7 +48,7 @@ class Gradients(Reader):
 
     single_score: ClassVar[bool] = True
     lam: float | None = Field(default=None, ge=0)
-    """λ: what the answers weigh beside the explanations; None: 0.1, or 1 where these leave much open."""
+    """λ: what the answers weigh beside the explanations; None: 0.1 beside gradients, 1 beside what leaves more open."""
     recipe: Recipe = Recipe(steps=1000, batch=16, lr=5e-3, schedule="cyclic")
 
     def check(self, spec: VictimSpec, view: View) -> None:
@@ -87,7 +87,7 @@ class Gradients(Reader):
             return self.lam
         explanation = answer.view.explanation
         assert explanation is not None
-        return _WHOLE if explanation.linear and not answer.view.protections else _PART
+        return _WHOLE if explanation.name == "gradient" and not answer.view.protections else _PART
 
     @staticmethod
     def _loss(
