@@ -19,7 +19,8 @@ from torch import Tensor, nn
 
 from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import AttackJob
-from leakmeter.extraction.pool import PoolAttack
+from leakmeter.extraction.pool import GAUSSIAN, PoolAttack
+from leakmeter.extraction.sources.tables import amounts, table_of
 from leakmeter.extraction.students.scaled import by_feature
 from leakmeter.extraction.targets import answered_scores, kl_loss, two_columns
 from leakmeter.oracle.answer import Answer
@@ -53,6 +54,12 @@ class Reader(PoolAttack):
     @abstractmethod
     def lesson(self, x: Tensor, answer: Answer, spec: VictimSpec) -> Lesson:
         """What answers and explanations together teach."""
+
+    def _pool(self, spec: VictimSpec, job: AttackJob) -> Tensor:
+        """Of tables rows that look as rows do."""
+        if isinstance(self.pool, str) and self.pool == GAUSSIAN and job.stops and table_of(spec) is not None:
+            return amounts(job.stops[-1], spec, stream(job.seed, "pool"))
+        return super()._pool(spec, job)
 
     def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob, spec: VictimSpec) -> None:
         """Fits the student to the answers, and to the explanations if that helps."""

@@ -26,7 +26,7 @@ from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.ours._panels import REHEARSAL, Panel, pictures, table, trees
 from leakmeter.studies.ours._pareto import NONE, draw
 from leakmeter.studies.ours._shown import markdown
-from leakmeter.studies.rows import Row, by_group, share
+from leakmeter.studies.rows import Row, share
 from leakmeter.training.loop import Recipe
 
 SLOPES = ("gradient", "smoothgrad:10,0.1", "gradxinput", "integrated:10")
@@ -190,8 +190,9 @@ def _factor(plain: Sequence[Curve], explained: Sequence[Curve], level: float) ->
 def rows(found: dict[str, Any]) -> list[Row]:
     """Fidelity of a copy after the fewest answers, by what is shown beside them."""
     told = []
-    for key, cells in by_group(found["cells"], " | seed").items():
-        queries, _ = cells[0]["curve"][0]
-        values = [fidelity for cell in cells for _, fidelity in cell["curve"][:1]]
-        told.append(share(f"{key}: fidelity", values, cells[0]["n"], f"{queries} queries"))
+    for name, lines in found["table"].items():
+        n = next(cell["n"] for key, cell in found["cells"].items() if key.startswith(f"{name} | "))
+        for row, facts in lines.items():
+            queries, fidelity = next(iter(facts["fidelity"].items()))
+            told.append(share(f"{name} | {row}: fidelity", fidelity["values"], n, f"{queries} queries"))
     return told
