@@ -39,7 +39,7 @@ ROWS = {
 }
 LEVELS = (0.9, 0.95)
 FEWEST, MOST = 10, 1000
-STOPS = {"table": (FEWEST, 30, 100, MOST), "trees": (FEWEST, 30, 100, MOST), "pictures": (FEWEST, 100)}
+STOPS = {"table": (FEWEST, 100, MOST), "trees": (FEWEST, 100, MOST), "pictures": (FEWEST, 100)}
 """Queries at which thieves are looked at, and at `MOST` always who is shown nothing."""
 STEPS = 400
 TEST, INPUTS = 2000, 50
