@@ -53,11 +53,11 @@ def test_the_table_says_what_a_copy_costs_with_and_without() -> None:
         "useful": {"gap": {"median": 0.154}},
     }
     assert markdown({"nothing": nothing, "gradient": gradient}) == [
-        "| shown | 10 queries | 100 queries | 1,000 queries | queries to 90% | times cheaper "
+        "| shown | 10 queries | 100 queries | queries to 90% | times cheaper "
         "| queries to 95% | times cheaper | tells |",
-        "|---|---|---|---|---|---|---|---|---|",
-        "| `nothing` | 0.700 | 0.960 | 0.990 | 11 to 100 | | 11 to 100 in 1 of 2 | | |",
-        "| `gradient` | 0.940 | 0.970 | | 1 to 10 | 3.32 (1.1 to 100) | not reached | | 0.154 |",
+        "|---|---|---|---|---|---|---|---|",
+        "| `nothing` | 0.700 | 0.960 | 11 to 100 | | 11 to 100 in 1 of 2 | | |",
+        "| `gradient` | 0.940 | 0.970 | 1 to 10 | 3.32 (1.1 to 100) | not reached | | 0.154 |",
     ]
 
 

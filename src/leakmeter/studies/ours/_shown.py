@@ -11,7 +11,8 @@ Facts = dict[str, Any]
 
 def markdown(rows: dict[str, Facts]) -> list[str]:
     """One line for each explanation of one kind of victim, below the names of the columns."""
-    stops = list(next(iter(rows.values()))["fidelity"])
+    fewest = min((facts["fidelity"] for facts in rows.values()), key=len)
+    stops = list(fewest)  # who is shown nothing may have been looked at once more
     levels = list(next(iter(rows.values()))["queries"])
     costs = [column for level in levels for column in (f"queries to {level}", "times cheaper")]
     names = ["shown", *(f"{int(stop):,} queries" for stop in stops), *costs, "tells"]
@@ -20,7 +21,7 @@ def markdown(rows: dict[str, Facts]) -> list[str]:
 
 def line(row: str, facts: Facts, stops: list[Any]) -> str:
     """Fidelity at each stop, the queries to each level, the factor against nothing shown, insertion less deletion."""
-    fidelity = [f"{facts['fidelity'][stop]['mean']:.3f}" if stop in facts["fidelity"] else "" for stop in stops]
+    fidelity = [f"{facts['fidelity'][stop]['mean']:.3f}" for stop in stops]
     costs = [
         text for level in facts["queries"] for text in (_queries(facts["queries"][level]), _times(facts, row, level))
     ]
