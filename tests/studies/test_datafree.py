@@ -29,7 +29,7 @@ NAMES = [
     "codfe-table3",
     "codfe-dast",
 ]
-RESNET20 = ["dfme-pools", "dfme-fig7", "codfe-cifar10"]
+RESNET20 = ["dfme-pools", "dfme-fig7", "dfme-replays", "codfe-cifar10"]
 
 
 def test_learning_is_settled_where_the_share_foreseen_comes_near_its_highest() -> None:
@@ -133,6 +133,14 @@ def test_what_an_attacker_chooses_is_not_what_test_data_would() -> None:
     assert by_answers.ours.startswith("50.0%")  # of 0.3 / 0.8 and 0.5 / 0.8
     assert by_test.ours.startswith("56.2%")
     assert by_answers.budget.endswith("b and a")
+
+
+@pytest.mark.parametrize(("accuracies", "met"), [([0.103], False), ([0.12], True), ([0.12, 0.09], False)])
+def test_a_copy_is_above_chance_only_where_its_interval_is(accuracies: list[float], met: bool) -> None:
+    curves = [[{"queries": 100, "accuracy": accuracy, "n": 5000}] for accuracy in accuracies]
+    cells = {f"dfme/seed{k}": {"curve": curve, "notes": {}} for k, curve in enumerate(curves)}
+    (row,) = ROWS["dfme-fig7"]({"cells": cells})
+    assert row.met is met
 
 
 def test_norms_are_settled_on_what_the_network_will_see() -> None:
