@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from leakmeter.errors import UsageError
-from leakmeter.extraction.auto import Auto
+from leakmeter.extraction.auto import Auto, _Thief
 from leakmeter.extraction.base import AttackJob, Extraction, extract
 from leakmeter.extraction.chooser import Candidate, Chooser, _Trial, close, ranked
 from leakmeter.extraction.conformance import check_attack
@@ -177,13 +177,12 @@ def test_where_labels_are_learned_sooner_long_trials_decide_whether_they_are_bet
     assert len({trial.candidates for trial in chooser.ranking}) == len(chooser.ranking)
 
 
-def test_once_trees_learn_best_corners_are_left_alone() -> None:
-    def steps(x):
-        return torch.as_tensor((x[:, :3] > 0.3) ^ (x[:, 3:6] > 0.6)).sum(1, keepdim=True) * torch.tensor([[-1.0, 1.0]])
-
-    victim = load_victim(steps, input_shape=(6,), low=0.0, high=1.0, classes=2, outputs="logits")
-    copy = extract("auto", Oracle(victim, "probs", 600), seed=0, test=torch.rand(200, 6), effort=0.05)
-    chosen = next(trial.name for trial in copy.findings.tried if trial.chosen)
-    assert "boosted" in chosen or "bagged" in chosen
-    asked = {name: each["queries"] for name, each in copy.notes["sources"].items()}
-    assert asked["corners"] < 600 / 3 < asked["uniform"] + asked["rows"]
+@pytest.mark.parametrize(("student", "asked"), [("boosted", False), ("dense", True)])
+def test_once_trees_learn_best_corners_are_left_alone(student: str, asked: bool) -> None:
+    victim = load_victim(nn.Linear(6, 3), input_shape=(6,), low=0.0, high=1.0, classes=3, outputs="logits")
+    thief = _Thief(Auto(), Oracle(victim, "probs", 400), AttackJob(0, torch.device("cpu"), stops=(400,)))
+    thief.asker.explore(60)
+    before = thief.asker.counts()["corners"]
+    thief.ranking = [_Trial((Candidate(student, "logits", "none"),), 0.9, nn.Identity())]
+    thief.asker.exploit(400, None, thief._useless())
+    assert (thief.asker.counts()["corners"] > before) is asked
