@@ -16,6 +16,7 @@ _DIRECTIONS = 4
 _ROUNDS, _BETTER = 40, 0.9
 _FITS = 1e6
 """Times rounding: what is farther off than that is not explained."""
+_FEW = 4
 _NOTHING = 1e-4
 """A share of the weights below which a term that passes by the last layer is rounding."""
 
@@ -81,6 +82,12 @@ def regress(stack: Stack, x: Tensor, cells: Trace) -> Known:
         stack = _oriented(stack, solution)
     solution = solve(*design(stack, x, cells, False), len(x))
     return Known(stack, solution[:-1].T, solution[-1], x[:0])
+
+
+def passed_by(stack: Stack, x: Tensor, cells: Trace) -> Tensor:
+    """The rows [p, units below] of what passes by the last hidden layer; none if they are many: units are missing."""
+    top = _oriented(stack, solve(*design(stack, x, cells, True), len(x))).layers[-1]
+    return top.weight[top.linear] if int(top.linear.sum()) <= _FEW else top.weight[:0]
 
 
 def _oriented(stack: Stack, solution: Tensor) -> Stack:
