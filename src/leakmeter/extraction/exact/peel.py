@@ -24,6 +24,7 @@ _UNSEEN = 0.2
 """Crossings without a bend that a unit may have, against those with one."""
 _FAILURES, _FEW, _MANY_LINES = 48, 12, 9
 """Bends tried in vain as units that no other bend shows; fewer while lines are few: one more shows more."""
+_STARTS = 4
 _LAST = 0.1
 """The share of bends that nothing explains below which a layer is taken for the last hidden one."""
 _TOLD, _SAMPLE = 0.1, 64
@@ -139,6 +140,7 @@ class Peeler:
             stack.layers[-1], refuted = self.weights.complete(stack, bank, keep, matched)
             keep, matched = self._confirmed(stack, bank)
             keep &= ~refuted
+            self._walk(stack, bank, keep, matched)
         if len(stack.layers) == 1:
             keep[keep.clone()] = ~self.suspects.refuted(stack.layers[-1][keep], bank, matched[:, keep])
         keep &= ~stack.layers[-1].doubles()
@@ -148,6 +150,17 @@ class Peeler:
         stack.layers[-1] = stack.layers[-1][keep]
         reading.open &= ~matched[:, keep].any(1)
         return True
+
+    def _walk(self, stack: Stack, bank: Bank, keep: Tensor, matched: Tensor) -> None:
+        """Follows the surfaces of units of the last layer whose weights no corner told, once lines show no more."""
+        below, top = Stack(stack.layers[:-1]), stack.layers[-1]
+        for unit in (keep & ~top.known.all(1)).nonzero()[:, 0].tolist():
+            for i in matched[:, unit].nonzero()[:, 0].tolist()[:_STARTS]:
+                told = int(bank.long.sum()) < _MANY_LINES or self._tired(bank) or bool(top.known[unit].all())
+                row = None if told else self._follow(below, bank, i)
+                if row is not None and bool(row.known.all()):
+                    one = row.layer(below)
+                    top.weight[unit], top.bias[unit], top.known[unit] = one.weight[0], one.bias[0], True
 
     def _confirmed(self, stack: Stack, bank: Bank) -> tuple[Tensor, Tensor]:
         """Which units of the last layer the lines confirm, [h], and which bends are theirs, [m, h]."""
