@@ -38,6 +38,8 @@ class Estimate:
     untold: tuple[str, ...]
     """Attacks that cannot."""
     processes: int
+    notes: tuple[str, ...] = ()
+    """What was assumed of the victim, and how it is asked."""
 
     @property
     def seconds(self) -> float:
@@ -54,7 +56,8 @@ class Estimate:
         if self.untold:
             beside.append(f"the learning of {', '.join(self.untold)}")
         more = f", besides {' and '.join(beside)}" if beside else ""
-        return [f"plan: {shown}", f"time: about {_duration(self.seconds)} on {self.processes} cores{more}"]
+        told = f"time: about {_duration(self.seconds)} on {self.processes} cores{more}"
+        return [f"plan: {shown}", told, *(f"note: {note}" for note in self.notes)]
 
 
 def estimate(plan: Plan, victim: Victim, test: Dataset | None, processes: int) -> Estimate:
@@ -80,6 +83,7 @@ def estimate(plan: Plan, victim: Victim, test: Dataset | None, processes: int) -
         learning=learning,
         untold=tuple(untold),
         processes=processes,
+        notes=tuple(victim.notes),
     )
 
 

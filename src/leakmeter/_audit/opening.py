@@ -9,6 +9,7 @@ from torch import Tensor
 from leakmeter.data.catalogue import load
 from leakmeter.data.columns import Columns
 from leakmeter.data.dataset import Dataset, Split
+from leakmeter.data.table import SUFFIXES
 from leakmeter.patience import patient
 from leakmeter.plan import Plan
 from leakmeter.seeds import stream
@@ -45,7 +46,7 @@ def _load(plan: Plan, split: Split) -> Dataset:
         Path(plan.data.dir) if plan.data.dir else None,
         columns=Columns.parse(plan.columns) if plan.columns else None,
         target=plan.data.target,
-        names=column_names(plan.victim.source),
+        names=column_names(plan.victim.source) if Path(plan.data.name).suffix.lower() in SUFFIXES else None,
         bounds=None if low is None or high is None else (low, high),
     )
 
