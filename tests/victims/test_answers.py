@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -147,3 +148,13 @@ def test_a_class_is_no_model(tmp_path) -> None:
     (tmp_path / "own.py").write_text("from torch import nn\n\ndef model():\n    return nn.Linear\n")
     with pytest.raises(UsageError, match="to give a model, got the class Linear: make one"):
         load_victim(f"{tmp_path / 'own.py'}:model", **BOX)
+
+
+@pytest.mark.parametrize("size", [8, (8, 8), [8, 8]])
+def test_the_configuration_of_a_hub_model_says_shape_and_names(size) -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 2))
+    network.config = SimpleNamespace(num_channels=1, image_size=size, id2label={1: "dog", 0: "cat"})
+    victim = load_victim(network, low=0.0, high=1.0)
+    assert (victim.spec.input_shape, victim.spec.class_names) == ((1, 8, 8), ("cat", "dog"))
+    network.config.id2label = {0: "LABEL_0", 1: "LABEL_1"}
+    assert load_victim(network, low=0.0, high=1.0).spec.class_names == ()

@@ -40,7 +40,7 @@ def test_pictures_are_taken_to_be_shares_of_brightness_and_that_is_said() -> Non
 
 
 def test_a_range_in_which_all_pictures_are_alike_is_asked_for() -> None:
-    with pytest.raises(UsageError, match=r"--low 0 --high 255.*of 32 pictures in 0 to 1, .* all got the same label"):
+    with pytest.raises(UsageError, match=r"--low 0 --high 255.*of 40 pictures in 0 to 1, .* all got the same label"):
         load_victim(Bright(100.0))
     assert load_victim(Bright(100.0), low=0.0, high=255.0).notes == ()
 

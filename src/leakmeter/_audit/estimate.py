@@ -19,6 +19,11 @@ from leakmeter.victims.victim import Question, Victim
 
 _CALIBRATION = 2.0  # seconds at most
 _PATIENCE = 10.0  # seconds; a model that takes longer for its first answers is not timed
+_DRAWN = (
+    "There are no test data (--data): copies are scored on inputs drawn by chance, which says less of real ones, and a "
+    "policy stays undecided."
+)
+_NO_DATA = "There are no test data (--data), and a total limits what may be asked: no copy will be scored."
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ def estimate(plan: Plan, victim: Victim, test: Dataset | None, processes: int) -
         learning=learning,
         untold=tuple(untold),
         processes=processes,
-        notes=tuple(victim.notes),
+        notes=(*victim.notes, *(() if plan.data is not None else (_NO_DATA if test is None else _DRAWN,))),
     )
 
 

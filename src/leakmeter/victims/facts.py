@@ -22,8 +22,9 @@ from leakmeter.data.columns import Columns
 from leakmeter.errors import UsageError, all_at_once, first_line
 from leakmeter.files import check_announced
 from leakmeter.registry import did_you_mean
-from leakmeter.victims.declared import declared, dtype_of, shape_of
-from leakmeter.victims.picture_range import UNIT, is_picture, patches
+from leakmeter.victims.declared import declared, dtype_of, names_of, shape_of
+from leakmeter.victims.drawn import drawn
+from leakmeter.victims.picture_range import UNIT, is_picture
 from leakmeter.victims.preparation import Preparation, PreparedVictim, settle
 from leakmeter.victims.preparation_settings import PreparationSettings
 from leakmeter.victims.probe import LABELS_UNCOUNTED, SIGN_DECIDES, advice, check_score, classes_of, outputs_of
@@ -86,7 +87,7 @@ class Facts:
             outputs=declared(source, "outputs", str),
             dtype=dtype_of(source),
             name=declared(source, "name", str) or type(source).__name__,
-            class_names=declared(source, "class_names", tuple),
+            class_names=names_of(source),
             assumed=declared(source, "assumed", tuple) if self.seen is None else None,
             assumed_from=declared(source, "assumed_from", str) if self.assumed is None else None,
             whole=declared(source, "whole", bool),
@@ -143,7 +144,7 @@ class Facts:
 
     def _check_guess(self, victim: Victim) -> None:
         """Asks for the range where all kinds of pictures in the usual one get one label: it may be the wrong one."""
-        x = patches(victim.spec)
+        x = drawn(victim.spec, _PICTURES).to(victim.spec.dtype)
         with torch.no_grad():
             parts = torch.split(x, victim.batch)
             answers = torch.cat([victim.respond(part, Question(torch.Generator())) for part in parts])
@@ -266,7 +267,10 @@ class Facts:
             ) from error
         if not isinstance(answer, Tensor) or answer.dim() not in (1, 2) or len(answer) != len(points):
             got = f"shape {tuple(answer.shape)}" if isinstance(answer, Tensor) else type(answer).__name__
-            raise UsageError(f"expected one row of outputs for each of {len(points)} inputs, got {got}")
+            raise UsageError(
+                f"expected one row of outputs for each of {len(points)} inputs, got {got}; a model that answers with "
+                "boxes, maps or texts needs a function that makes one score a class of them"
+            )
         if answer.dtype.is_floating_point and not torch.isfinite(answer).all():
             raise UsageError("the victim answered a probe with NaN or infinity; check its weights and the input box")
         return answer
@@ -274,6 +278,7 @@ class Facts:
 
 _BOUNDS = ("low", "high")
 _USUAL = "what is usual for pictures"
+_PICTURES = 40  # that must not all look alike to a model in the usual range
 AROUND = "column by column around the thresholds of its trees"
 """Where the range of a model of trees is from, if nobody says one."""
 

@@ -232,11 +232,12 @@ def _output(session: Any, chosen: str | None) -> str:
         return chosen
     # scikit-learn's converter puts labels first and probabilities second: the probabilities are wanted.
     scores = [name for name, each in outputs.items() if not each.type.startswith(("tensor(int", "tensor(string"))]
+    rows = [name for name in scores if len(outputs[name].shape or ()) <= 2]  # others are maps, boxes or states
     named = likely(outputs)
-    for names in (list(outputs), [named] if named else [], scores):
+    for names in (list(outputs), [named] if named else [], scores, rows):
         if len(names) == 1:
             return str(names[0])
-    first = (scores or list(outputs))[0]
+    first = (rows or scores or list(outputs))[0]
     raise UsageError(
         f"the model has the outputs {_list(outputs.values())}; choose one with output='{first}', on the "
         f"command line --output {first}"
