@@ -1,13 +1,16 @@
 """What `leakmeter watch` finds in made-up traffic with known truth, and what a large log costs it.
 
-    OMP_NUM_THREADS=1 python bench/watch.py [--part thieves|nights|scan] [--seed 100] [--thieves 30] [--rows 10000000]
+    OMP_NUM_THREADS=1 python bench/watch.py [--part thieves|nights|sybils|scan] [--seed 100]
+        [--thieves 30] [--runs 4] [--rows 10000000]
 
 1. `thieves`: many thieves (uniform points, `auto`, `surrogate`, `procedural`, with data and without; labels,
    probabilities, rounded ones, the best class; small and large budgets), each alone in a log: the fidelity that watch
    states against what the real attack got.
 2. `nights`: 50 clients, one to five of them thieves (alone, slow, or with ten accounts), a log read night by night:
    the first alarm of every thief whose copy passes 80 %, the honest clients flagged, and who was looked at as one.
-3. `scan`: a log of many rows, read and ranked: seconds and the peak of memory.
+3. `sybils`: thirty accounts of three thieves (uniform points, `auto`, natural data) among forty honest clients: whose
+   accounts are looked at as one because they ask alike. Copies are hardly trained here.
+4. `scan`: a log of many rows, read and ranked: seconds and the peak of memory.
 
 Victims: networks on 8×8 digits, trees on tables (`_watched.py`). Writes results/bench/watch-<part>.json.
 """
@@ -19,7 +22,6 @@ import os
 import resource
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -29,16 +31,15 @@ from typing import Any
 
 import torch
 from _keep import keep
+from _nights import nights, sybils
 from _watched import VICTIMS, Watched
 
-from leakmeter.traffic.client import DAY, START, Client, split
-from leakmeter.traffic.honest import honest_clients
+from leakmeter.traffic.client import Client
 from leakmeter.traffic.log import write_log
 from leakmeter.traffic.thieves import thief
 from leakmeter.victims.load import load_victim
 from leakmeter.watch.copies import Bench, grown
-from leakmeter.watch.flow import watch
-from leakmeter.watch.record import ClientCopy, Point, WatchResult
+from leakmeter.watch.record import Point
 from leakmeter.watch.rows import rows_of
 from leakmeter.watch.settings import LogSettings
 from leakmeter.watch.signals import ranked_clients
@@ -103,6 +104,7 @@ def _alone(watched: Watched, place: int, seed: int, folder: Path) -> dict[str, A
         "real": one.fidelity or 0.0,
         "stated": found.fidelity,
         "interval": found.interval.model_dump(mode="json"),
+        "stated of each thief": found.thieves,
         "seconds of the thief": round(stolen, 1),
         "seconds of watch": round(time.process_time() - start - stolen, 1),
     }
@@ -117,116 +119,6 @@ def _stated(watched: Watched, client: Client, seed: int, folder: Path) -> tuple[
         rows = rows_of(state, [client.name], watched.victim.spec, folder, settings.most, sample=True)
         desk = Bench(state, watched.victim.spec, watched.truth, settings)
         return str(rows.given.answer.view), grown(desk, desk.key, rows, line=2.0)[-1]
-
-
-NIGHTS, CLIENTS, LITTLE = 5, 50, 0.05
-CAST: dict[str, tuple[str, int, str, dict[str, Any], int]] = {
-    "plain": ("auto", 900, "probs", {}, 1),
-    "with data": ("auto", 360, "labels", {"pool": "own"}, 1),
-    "sybil": ("uniform", 1500, "probs", {}, 10),
-    "natural sybil": ("auto", 800, "probs", {"pool": "own", "sources": ()}, 10),
-    "blind": ("uniform", 900, "labels", {}, 1),
-}
-"""Thieves by name: attack, queries over all nights, view, options, accounts."""
-SCENES = (
-    ("digits LeNet", ("with data",)),
-    ("made-up LightGBM", ("plain", "sybil", "blind")),
-    ("digits LeNet", ("plain", "with data", "sybil", "natural sybil", "blind")),
-    ("made-up LightGBM", ("plain", "with data")),
-)
-
-
-def nights(runs: int, seed: int) -> Iterator[dict[str, Any]]:
-    """One scene after the other, with one to five thieves among fifty clients."""
-    rows = []
-    for run in range(runs):
-        name, cast = SCENES[run % len(SCENES)]
-        with tempfile.TemporaryDirectory() as folder:
-            watched = VICTIMS[name](Path(folder), seed + run)
-            bad = [_hired(watched, who, seed * 100 + run * 10 + place) for place, who in enumerate(cast)]
-            rows.append({"victim": name, "seed": seed + run, **_told(watched, bad, seed + run, Path(folder))})
-        passed = [each for row in rows for each in row["thieves"].values() if max(each["real"]) >= 0.8]
-        yield {
-            "effort of thieves and of watch": LITTLE,
-            "honest": sum(row["honest"] for row in rows),
-            "honest flagged": sum(len(row["honest flagged"]) for row in rows),
-            "thieves that pass 80%": len(passed),
-            "found before 90%": sum(each["found before 90%"] for each in passed),
-            "runs": rows,
-        }
-
-
-def _hired(watched: Watched, who: str, seed: int) -> Client:
-    attack, budget, view, options, _ = CAST[who]
-    options = {"effort": LITTLE, **options} | ({"pool": watched.pool} if "pool" in options else {})
-    if watched.victim.spec.columns is not None:
-        options.pop("sources", None)
-    budget = min(budget, len(watched.pool)) if "pool" in options else budget
-    stops = [budget * night // NIGHTS for night in range(1, NIGHTS)]
-    return thief(
-        watched.victim,
-        attack,
-        budget,
-        name=who,
-        view=view,
-        test=watched.truth,
-        days=NIGHTS,
-        seed=seed,
-        stops=stops,
-        **options,
-    )
-
-
-def _told(watched: Watched, bad: list[Client], seed: int, folder: Path) -> dict[str, Any]:
-    """The thieves among honest clients, the log read night by night."""
-    accounts = [
-        part for each in bad for part in (split(each, CAST[each.name][4]) if CAST[each.name][4] > 1 else [each])
-    ]
-    owners = {each.name: each.owner or each.name for each in accounts}
-    users = honest_clients(watched.victim, watched.natural, CLIENTS - len(accounts), queries=50, days=NIGHTS, seed=seed)
-    plan = watched.planned(effort=LITTLE, train=12, honest=[user.name for user in users[:15]])
-    stated: dict[str, list[float]] = {each.name: [] for each in bad}
-    flags: set[str] = set()
-    for night in range(1, NIGHTS + 1):
-        seen = [each.until(START + night * DAY) for each in [*users, *accounts]]
-        write_log(folder / "log.jsonl", [each for each in seen if len(each)])
-        found = watch(folder / "log.jsonl", plan, out=folder / "runs", progress=False)
-        for who, rates in stated.items():
-            rates.append(_best(found, {name for name, owner in owners.items() if owner == who}))
-        alarms = {name for each in found.clients if each.alarm for name in each.clients or (each.client,)}
-        flags |= alarms & {user.name for user in users}
-        print(night, {who: round(rates[-1], 3) for who, rates in stated.items()}, sorted(flags), flush=True)
-    return {
-        "honest": len(users),
-        "honest flagged": sorted(flags),
-        "thieves": {each.name: _story(each, stated[each.name]) for each in bad},
-        "looked at as one": [_joined(each, owners) for each in found.clients if each.by == "likeness"],
-    }
-
-
-def _best(found: WatchResult, accounts: set[str]) -> float:
-    """The best copy stated of a thief: of one account, or of several looked at as one."""
-    return max((each.fidelity for each in found.clients if accounts & {*each.clients, each.client}), default=0.0)
-
-
-def _story(one: Client, stated: list[float]) -> dict[str, Any]:
-    """What a thief had and what was said of it, night by night; nothing is known between two nights."""
-    asked = [len(one.until(START + night * DAY)) for night in range(1, NIGHTS + 1)]
-    real = [one.had(n) for n in asked]
-    alarm = next((night for night, rate in enumerate(stated) if rate >= 0.8), None)
-    return {
-        "queries": asked,
-        "real": [round(rate, 4) for rate in real],
-        "stated": [round(rate, 4) for rate in stated],
-        "accounts": CAST[one.name][4],
-        "alarm in night": None if alarm is None else alarm + 1,
-        "found before 90%": alarm is not None and real[alarm] < 0.9,
-    }
-
-
-def _joined(each: ClientCopy, owners: dict[str, str]) -> dict[str, int]:
-    """Whose accounts stand in one coalition."""
-    return dict(Counter(owners.get(name, "honest") for name in each.clients))
 
 
 def scan(rows: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -273,18 +165,21 @@ def scan(rows: int, seed: int) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--part", choices=["thieves", "nights", "scan"], default="thieves")
+    parser.add_argument("--part", choices=["thieves", "nights", "sybils", "scan"], default="thieves")
     parser.add_argument("--seed", type=int, default=100)
     parser.add_argument("--thieves", type=int, default=30)
-    parser.add_argument("--first", type=int, default=0, help="the first thief, where another process does those before")
-    parser.add_argument("--runs", type=int, default=len(SCENES))
+    parser.add_argument(
+        "--first", type=int, default=0, help="the first thief or night, where others are done elsewhere"
+    )
+    parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--rows", type=int, default=10_000_000)
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    size = {"thieves": asked.thieves, "nights": asked.runs, "scan": asked.rows}[asked.part]
-    flag = {"thieves": "--thieves", "nights": "--runs", "scan": "--rows"}[asked.part]
+    size = {"thieves": asked.thieves, "scan": asked.rows}.get(asked.part, asked.runs)
+    flag = {"thieves": "--thieves", "scan": "--rows"}.get(asked.part, "--runs")
     about = {"command": f"python bench/watch.py --part {asked.part} --seed {asked.seed} {flag} {size}"}
-    parts = {"thieves": partial(thieves, first=asked.first), "nights": nights, "scan": scan}
+    later = {name: partial(part, first=asked.first) for name, part in {"thieves": thieves, "nights": nights}.items()}
+    parts = {**later, "sybils": sybils, "scan": scan}
     for record in parts[asked.part](size, asked.seed):
         keep(f"watch-{asked.part}", about | record)
 

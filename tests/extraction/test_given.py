@@ -1,5 +1,7 @@
 """A copy from answers somebody else bought: what is held out decides, and more than once where it is little."""
 
+import math
+
 import pytest
 import torch
 
@@ -7,8 +9,9 @@ from leakmeter.box import Box
 from leakmeter.data.columns import Columns
 from leakmeter.extraction import given as module
 from leakmeter.extraction.chooser import Candidate
-from leakmeter.extraction.given import Given, chosen, copy_from
+from leakmeter.extraction.given import Given, chosen, copies_from, copy_from, single_ways
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.oracle.view import View
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.spec import VictimSpec
 
@@ -68,3 +71,39 @@ def test_of_a_table_every_answer_is_held_out_once() -> None:
     assert (copy(x[150:]).argmax(1) == truth).float().mean() > 0.9
     again = copy_from(answers, victim.spec, 0, effort=0.02, students=("linear", "bagged"))
     assert torch.equal(copy(x), again(x))
+
+
+@pytest.mark.parametrize("view", ["labels", "probs", "probs:2", "top:1"])
+@pytest.mark.parametrize("shape", [(4,), (1, 8, 8)])
+def test_thieves_of_every_kind_learn_the_same_answers(shape: tuple[int, ...], view: str) -> None:
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(math.prod(shape), 3))
+    victim = load_victim(network, input_shape=shape, low=0.0, high=1.0)
+    x = torch.rand(60, *shape, generator=torch.Generator().manual_seed(3))
+    given = Given(x, Oracle(victim, view).query(x))
+    names = ("linear", "bagged") if len(shape) == 1 else ("lenet", "linear")
+    copies = copies_from(given, victim.spec, 0, effort=0.02, students=names)
+    assert len(copies) == 3
+    assert next(iter(copies)) == "auto"
+    for copy in copies.values():
+        assert copy(x).shape == (60, 3)
+    again = copies_from(given, victim.spec, 0, effort=0.02, students=names)
+    assert all(torch.equal(copies[name](x), again[name](x)) for name in copies)
+
+
+@pytest.mark.parametrize("n", [1, 2, 12])
+def test_thieves_make_something_of_very_few_answers_of_one_class(n: int) -> None:
+    kinds = {"a": {"low": 0, "high": 1}, "b": {"low": 0, "high": 1}}
+    network = torch.nn.Linear(2, 2)
+    network.load_state_dict({"weight": torch.zeros(2, 2), "bias": torch.tensor([1.0, 0.0])})
+    victim = load_victim(network, columns=Columns.parse(kinds))
+    x = torch.rand(n, 2, generator=torch.Generator().manual_seed(4))
+    copies = copies_from(Given(x, Oracle(victim, "probs").query(x)), victim.spec, 0, effort=0.02)
+    assert all((copy(x).argmax(1) == 0).all() for copy in copies.values())
+
+
+def test_of_large_pictures_one_network_is_distilled_and_of_tables_every_student_is() -> None:
+    colour = single_ways(("residual", "convolutional"), View.parse("probs"), spec(3, 32, 32))
+    assert [str(way) for way in colour] == ["residual, softened"]
+    small = single_ways(("lenet", "dense", "linear"), View.parse("labels"), spec(1, 8, 8))
+    assert [str(way) for way in small] == ["lenet, labels", "linear, labels"]
+    assert len(single_ways(("linear", "boosted", "bagged"), View.parse("probs"), spec(5))) == 3

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from leakmeter.studies import ROWS, STUDIES, copies
+from leakmeter.studies import ROWS, STUDIES, copies, strangers, thieves
 from leakmeter.studies.codfe.table3 import settled
 from leakmeter.studies.copies import at, median_over_seeds, over_seeds, share_over_seeds
+from leakmeter.studies.dfme import settings as choice
 from leakmeter.studies.options import StudyOptions
 from leakmeter.victims.load import load_victim
 
@@ -27,7 +29,7 @@ NAMES = [
     "codfe-table3",
     "codfe-dast",
 ]
-RESNET20 = ["dfme-pools", "dfme-fig7", "codfe-cifar10"]
+RESNET20 = ["dfme-pools", "dfme-settings", "dfme-fig7", "dfme-replays", "codfe-cifar10"]
 
 
 def test_learning_is_settled_where_the_share_foreseen_comes_near_its_highest() -> None:
@@ -83,6 +85,84 @@ def test_a_copy_that_was_killed_is_not_paid_for_twice(tmp_path: Path, monkeypatc
     assert (sum(asked), copy.facts["curve"][-1]["queries"], copy.sheet.exists()) == (0, 60, True)
     assert not list((tmp_path / "leakmeter" / "copies").glob("*/"))
     assert made(batch=20, student="mlp:8").facts == copy.facts
+
+
+def test_a_copy_made_by_other_code_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attack's defaults are part of the code, so one that changed makes another copy."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    asked: list[int] = []
+
+    def answer(x: np.ndarray) -> np.ndarray:
+        asked.append(len(x))
+        return np.eye(10)[np.arange(len(x)) % 10]
+
+    victim = load_victim(answer, input_shape=(1, 8, 8), low=0.0, high=1.0, classes=10, outputs="probs")
+    monkeypatch.setattr(copies, "victim_of", lambda *_: victim)
+    recipe = {"steps": 2, "batch": 8}
+    made = partial(
+        copies.steal,
+        StudyOptions(tmp_path),
+        "surrogate",
+        "digits",
+        view="probs",
+        stops=[20],
+        seed=0,
+        student="linear",
+        recipe=recipe,
+    )
+    made()
+    asked.clear()
+    made()
+    assert not asked
+    monkeypatch.setattr(copies, "fingerprint", lambda: "other code")
+    made()
+    assert sum(asked) >= 20
+
+
+def test_what_an_attacker_chooses_is_not_what_test_data_would() -> None:
+    cells = [
+        {"settings": {"a": {"held_out": 0.5, "accuracy": 0.4}, "b": {"held_out": 0.6, "accuracy": 0.3}}},
+        {"settings": {"a": {"held_out": 0.7, "accuracy": 0.5}, "b": {"held_out": 0.6, "accuracy": 0.5}}},
+    ]
+    assert [choice.chosen(cell["settings"]) for cell in cells] == ["b", "a"]
+    assert choice.best(cells) == "a"
+    found = {"steps": 7, "cells": {}}
+    for number, cell in enumerate(cells):
+        found["cells"][f"svhn/seed{number}"] = {**cell, "queries": 10, "n": 1000, "victim_accuracy": 0.8}
+    by_answers, by_test = choice.rows(found)
+    assert by_answers.ours.startswith("50.0%")  # of 0.3 / 0.8 and 0.5 / 0.8
+    assert by_test.ours.startswith("56.2%")
+    assert by_answers.budget.endswith("b and a")
+
+
+@pytest.mark.parametrize(("accuracies", "met"), [([0.103], False), ([0.12], True), ([0.12, 0.09], False)])
+def test_a_copy_is_above_chance_only_where_its_interval_is(accuracies: list[float], met: bool) -> None:
+    curves = [[{"queries": 100, "accuracy": accuracy, "n": 5000}] for accuracy in accuracies]
+    cells = {f"dfme/seed{k}": {"curve": curve, "notes": {}} for k, curve in enumerate(curves)}
+    (row,) = ROWS["dfme-fig7"]({"cells": cells})
+    assert row.met is met
+
+
+def test_norms_are_settled_on_what_the_network_will_see() -> None:
+    network = torch.nn.Sequential(torch.nn.BatchNorm2d(2))
+    x = torch.randn(40, 2, 3, 3, generator=torch.Generator().manual_seed(0)) * 5 + 7
+    settled = strangers.settle(network, torch.split(x, 10))
+    out = settled(x)
+    assert out.mean().abs() < 0.01
+    assert abs(out.std() - 1) < 0.05
+    assert not settled.training
+
+
+def test_what_the_victims_own_examples_do_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = load_victim(
+        torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 2)), input_shape=(1, 2, 2), low=0.0, high=1.0
+    )
+    made, real = [], thieves.examples_on
+    monkeypatch.setattr(thieves, "examples_on", lambda *a, **k: made.append(1) or real(*a, **k))
+    x, y = torch.rand(6, 1, 2, 2), torch.arange(6) % 2
+    for eps in (0.1, 0.1, 0.2):
+        thieves._on_victim(victim, "fgsm", x, y, None, {"seed": 0, "norm": "linf", "eps": eps})
+    assert len(made) == 2
 
 
 @pytest.mark.slow

@@ -77,7 +77,7 @@ def test_no_attack_flips_inside_the_radius_and_they_do_outside():
 @pytest.mark.skipif("LEAKMETER_DATA" not in os.environ, reason="needs MNIST below LEAKMETER_DATA")
 @pytest.mark.parametrize(
     "name",
-    ["stn-table1", "stn-fig1", "stn-fig2", "stn-fig3", "stn-boundary", "stn-cifar10", "stn-soundness", "stn-wsmk18"],
+    ["stn-table1", "stn-fig1", "stn-fig2", "stn-fig3", "stn-boundary", "stn-gain", "stn-soundness", "stn-wsmk18"],
 )
 def test_rehearsal(tmp_path, name, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -86,6 +86,34 @@ def test_rehearsal(tmp_path, name, monkeypatch):
     assert ROWS[name](found)
     if name == "stn-soundness":
         assert found["cells"]["0.99 R/seed0"]["flipped"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not {"LEAKMETER_DATA", "LEAKMETER_VICTIMS"} <= set(os.environ), reason="needs CIFAR-10 and a network others trained"
+)
+@pytest.mark.parametrize("name", ["stn-cifar10", "stn-boundary-cifar10"])
+def test_rehearsal_on_a_network_of_others(tmp_path, name, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    found = STUDIES[name](StudyOptions(tmp_path, seeds=1, quick=True))
+    assert ROWS[name](found)
+    assert (tmp_path / f"{name}.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(("radii", "met"), [((1.6, 1.55), True), ((1.6, 1.4), None), ((1.4, 1.3), False)])
+def test_the_gain_is_that_of_pairs_and_said_only_where_all_agree(radii, met):
+    from leakmeter.studies.stn import gain
+
+    def cell(radius):
+        points = [{"radius": at, "accuracy": 0.5} for at in gain.RADII]
+        tight = {"average_radius": radius, "certified": points}
+        return {"images": 400, "n": 1000, "sigma": 0.7, "natural_smoothed": 0.9, "bounds": {"tight": tight}}
+
+    cells = {f"stability/seed{k}": cell(radius) for k, radius in enumerate(radii)}
+    cells |= {f"gaussian/seed{k}": cell(radius) for k, radius in enumerate((1.5, 1.45))}
+    first, second, *_ = gain.rows({"first": 20_000, "cells": cells})
+    assert first.met is met
+    assert second.met is False  # no difference is no gain
 
 
 def test_training_for_the_dual_bound_certifies_what_no_attack_breaks():

@@ -47,3 +47,13 @@ def test_mistakes_are_one_sentence(place, tmp_path):
     for sentence, result in sentences.items():
         assert sentence in str(result.exception), result.output
         assert "\n" not in str(result.exception)
+
+
+def test_an_empty_log_is_no_pass(place, tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text("")
+    plan = tmp_path / "plan.toml"
+    plan.write_text("[policy]\nmax_fidelity = {queries = 100, value = 0.9}\n")
+    result = run(place, log, tmp_path / "runs", "--plan", str(plan))
+    assert result.exit_code == 4, result.output
+    assert "nothing was looked at" in result.output

@@ -52,7 +52,7 @@ def test_sybils_are_found_as_one_and_a_second_night_pays_nothing(log, traffic, p
     assert "<testcase" in (first.folder / "junit.xml").read_text()
     assert "mathdefault" not in (first.folder / "report.html").read_text()
 
-    monkeypatch.setattr(copies, "copy_from", lambda *a, **k: pytest.fail("trained again"))
+    monkeypatch.setattr(copies, "copies_from", lambda *a, **k: pytest.fail("trained again"))
     second = watch(log, plan, out=tmp_path, progress=False)
     assert second.reading.new == 0
     assert second.reading.unchanged == 1

@@ -13,7 +13,10 @@ from leakmeter.errors import UsageError
 
 def study(
     name: Annotated[str | None, typer.Argument(help="a study; without one, their names and what each does")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="folder for its JSON and figures (results/NAME)")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="folder for its JSON and figures (results/NAME; with --data results/NAME-DATA)"),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", envvar="LEAKMETER_SEED", help="the first seed")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="how many seeds")] = 3,
     listed: Annotated[bool, typer.Option("--list", help="what results/ holds of each, or of NAME")] = False,
@@ -47,7 +50,7 @@ def study(
             "smoothgrad-maps"
         )
     settings = StudyOptions(
-        out or Path("results") / name,
+        out or Path("results") / (f"{name}-{data}" if data else name),
         seed,
         seeds,
         quick,

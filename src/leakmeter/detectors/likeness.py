@@ -17,6 +17,7 @@ from leakmeter.seeds import stream
 
 _WAVES = 128
 _PAIRS = 500  # inputs from which the width of the kernel is taken
+OFTEN = 10  # honest queries of a class from which it can be judged
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,40 @@ class Cloud:
         """From at least two rows."""
         centred = waves - waves.mean(0)
         return cls(len(waves), waves.mean(0), centred.T @ centred / max(1, len(waves) - 1))
+
+    def with_(self, other: Cloud) -> Cloud:
+        """Both as one client."""
+        n, apart = self.n + other.n, self.mean - other.mean
+        squares = (self.n - 1) * self.covariance + (other.n - 1) * other.covariance
+        squares = squares + self.n * other.n / n * torch.outer(apart, apart)
+        return Cloud(n, (self.n * self.mean + other.n * other.mean) / n, squares / max(1, n - 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Usual:
+    """What honest clients ask: of every class they ask often enough, and altogether."""
+
+    classes: dict[int, Cloud]
+    whole: Cloud
+
+    @classmethod
+    def of(cls, waves: Tensor, labels: Tensor) -> Usual:
+        """From at least two rows and the labels they were answered with."""
+        often = [label for label, n in enumerate(labels.bincount().tolist()) if n >= OFTEN]
+        return cls({label: Cloud.of(waves[labels == label]) for label in often}, Cloud.of(waves))
+
+    def like(self, labels: Tensor) -> Cloud:
+        """What they would ask in the classes of these answers, in their proportions: habits are no reason to suspect.
+
+        It is known as well as the honest queries of each class allow, as one query with that covariance would be.
+        """
+        shares = {label: int((labels == label).sum()) for label in self.classes}
+        known = sum(shares.values())
+        if not known:
+            return self.whole
+        parts = [(n / known, self.classes[label]) for label, n in shares.items() if n]
+        mean = torch.stack([share * part.mean for share, part in parts]).sum(0)
+        return Cloud(1, mean, torch.stack([share**2 / part.n * part.covariance for share, part in parts]).sum(0))
 
 
 def chance_alike(one: Cloud, other: Cloud) -> float:

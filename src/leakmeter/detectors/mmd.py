@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from leakmeter.detectors import LIMIT
-from leakmeter.detectors.likeness import Cloud, Waves, chance
+from leakmeter.detectors.likeness import Cloud, Usual, Waves, chance
 from leakmeter.errors import UsageError
 
 _FIRST = 50  # different queries at which it looks first; then whenever they have doubled
-_LEAST = 10  # honest queries of a class from which it can be judged
 
 
 class Mmd:
@@ -36,11 +35,7 @@ class Mmd:
     def learn(self, x: Tensor, labels: Tensor) -> None:
         """The honest queries of each class."""
         self._waves = Waves.fitted(x)
-        found = self._waves(x)
-        for label in sorted(set(labels.tolist())):
-            rows = found[labels == label]
-            if len(rows) >= _LEAST:
-                self._honest[label] = Cloud.of(rows)
+        self._honest = Usual.of(self._waves(x), labels).classes
 
     def observe(self, x: Tensor, labels: Tensor) -> None:
         """Sees some queries and the labels they were answered with."""

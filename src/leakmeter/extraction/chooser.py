@@ -86,9 +86,12 @@ class Chooser:
     Of large pictures the asker holds what students see, reduced; a copy takes the victim's own.
     """
 
-    def __init__(self, attack: Settings, spec: VictimSpec, job: AttackJob, asker: Answered) -> None:
+    def __init__(
+        self, attack: Settings, spec: VictimSpec, job: AttackJob, asker: Answered, others: tuple[str, ...] = ()
+    ) -> None:
         self.attack, self.job, self.asker = attack, job, asker
         self.victim, self.spec = spec, reduced_spec(spec)
+        self.students = attack.students or tuple(dict.fromkeys((*usual_students(self.spec), *others)))
         self.ranking: list[_Trial] = []
         self.searched = 0
         """How many answers there were when all candidates were last compared."""
@@ -126,9 +129,10 @@ class Chooser:
         learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
         part = _Part(x, self.asker.answer, learned, held)
         if len(x) < MULTIPLIED * self.searched:
-            names = [*(self.attack.students or usual_students(self.spec))]
             again = close(self.ranking, self.doubt)
-            again.sort(key=lambda trial: names.index(trial.candidates[0].student))  # the simpler first, as before
+            again.sort(
+                key=lambda trial: self.students.index(trial.candidates[0].student)
+            )  # the simpler first, as before
             trials = [self._try(trial.candidates[0], part, name) for trial in again]
         else:
             trials, self.searched = self._search(part, name), len(x)
@@ -143,8 +147,7 @@ class Chooser:
     def _simplest(self) -> _Trial:
         """What to use where there are too few answers to hold some out."""
         way, change = self._readings()[0], augmentations(self.spec)[0]
-        names = self.attack.students or usual_students(self.spec)
-        student = "linear" if "linear" in names else names[0]
+        student = "linear" if "linear" in self.students else self.students[0]
         return _Trial((Candidate(student, way, change),), 0.0, Mean([]))
 
     def _readings(self) -> tuple[Reading, ...]:
@@ -153,8 +156,7 @@ class Chooser:
     def _search(self, part: _Part, name: str) -> list[_Trial]:
         """Students first, then for the best of them other ways to read answers, then the other augmentations."""
         ways, changes = self._readings(), augmentations(self.spec)
-        names = self.attack.students or usual_students(self.spec)
-        trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in names]
+        trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in self.students]
         for trial in part.ranked(trials)[: 1 if self.spec.features > SMALL else _READERS]:
             one = trial.candidates[0]
             others = [way for way in told_apart(one.student, ways[1:]) if way != "labels"]

@@ -43,6 +43,7 @@ class Dast(GameAttack):
             spec = oracle.spec
             box = {"low": spec.low, "high": spec.high, "classes": spec.classes}
             generator = make_generator("dast", spec.input_shape, seed=job.seed, width=self.width, **box).to(job.device)
+            generator.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a third faster on a CPU
             return _Turns(self, student, generator, oracle, job).play()
 
 

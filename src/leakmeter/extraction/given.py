@@ -1,9 +1,14 @@
-"""A copy from answers that somebody else bought: what an access log shows that a client holds."""
+"""Copies from answers that somebody else bought: what an access log shows that a client holds.
+
+A thief who chooses has luck or has none: on few answers the best way is often not the one that held-out answers name.
+So beside the choosing attacker stand thieves who each know one way only, and whoever judges takes the best of them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -18,9 +23,10 @@ from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.chooser import Candidate, Chooser
 from leakmeter.extraction.students import STUDENTS, told_apart, usual_students
 from leakmeter.extraction.students.mean import Mean
-from leakmeter.extraction.students.reading import readings
+from leakmeter.extraction.students.reading import Reading, readings
 from leakmeter.extraction.students.reduced import reduced
 from leakmeter.oracle.answer import Answer, to_labels
+from leakmeter.oracle.view import View
 from leakmeter.seeds import derive, stream
 from leakmeter.victims.spec import VictimSpec
 
@@ -40,6 +46,47 @@ class Given:
     def plausible(self) -> Tensor:
         """All rows: nobody says where they come from."""
         return torch.arange(len(self.x))
+
+
+def copies_from(given: Given, spec: VictimSpec, seed: int, **options: Any) -> dict[str, nn.Module]:
+    """What several thieves make of the same answers, by name: `auto`, who chooses, and those who know one way only.
+
+    Args:
+        given: at least one query with its answer.
+        spec: of the victim that answered.
+        seed: the same answers and seed give the same copies.
+        **options: of the attack `auto`, such as effort and students.
+    """
+    copies, attack = {"auto": copy_from(given, spec, seed, **options)}, Auto(**options)
+    given = Given(reduced(given.x), given.answer)
+    for way in single_ways(attack.students or usual_students(spec), given.answer.view, spec):
+        chooser = Chooser(attack, spec, AttackJob(derive(seed, "single", str(way)), torch.device("cpu")), given)
+        with suppress(Inconclusive):  # it diverged
+            copies[str(way)] = _made(given, chooser, (way,)).eval()
+    return copies
+
+
+def single_ways(students: Sequence[str], view: View, spec: VictimSpec) -> list[Candidate]:
+    """How those learn who do not choose.
+
+    Of a picture the likeliest network distils what is shown, and logistic regression learns labels; of anything else,
+    where students learn in no time, each of them does.
+    """
+    shown = readings(view, spec.classes)
+    if len(spec.input_shape) != 3:
+        return [Candidate(name, shown[0], "none") for name in students]
+    usual: Reading = "softened" if "softened" in shown else shown[0]
+    ways = [Candidate(name, usual, "none") for name in students[:1] if name != "linear"]
+    return [*ways, *(Candidate(name, "labels", "none") for name in students if name == "linear")]
+
+
+def _made(given: Given, chooser: Chooser, members: tuple[Candidate, ...]) -> nn.Module:
+    """The copy that these make of all answers together."""
+    if chooser.spec.columns is None:
+        return chooser.copied_by(members, f"{len(given.x)}")
+    seconds = _LAST * chooser.attack.effort / len(members)
+    made = [chooser.fit(way, given.x, given.answer, f"copy-{k}", seconds) for k, way in enumerate(members)]
+    return made[0] if len(made) == 1 else Mean(made)
 
 
 def copy_from(given: Given, spec: VictimSpec, seed: int, **options: Any) -> nn.Module:
@@ -64,7 +111,7 @@ def copy_from(given: Given, spec: VictimSpec, seed: int, **options: Any) -> nn.M
     if not all(found):
         return choosers[0].copied(f"{n}").eval()
     everywhere = {way: fmean(each[way] for each in found) for way in found[0] if all(way in each for each in found)}
-    return choosers[0].copied_by(chosen(everywhere, times * attack.held_out * n, spec), f"{n}").eval()
+    return _made(given, choosers[0], chosen(everywhere, times * attack.held_out * n, spec)).eval()
 
 
 def _of_table(given: Given, chooser: Chooser) -> nn.Module:
@@ -78,10 +125,7 @@ def _of_table(given: Given, chooser: Chooser) -> nn.Module:
     right: dict[tuple[Candidate, ...], float] = {
         (way,): sum(_agreed(given, chooser, way, part) for part in parts) / n for way in ways
     }
-    members = chosen(right, n, spec)
-    seconds = _LAST * chooser.attack.effort / len(members)
-    made = [chooser.fit(way, given.x, given.answer, f"copy-{k}", seconds) for k, way in enumerate(members)]
-    return made[0] if len(made) == 1 else Mean(made)
+    return _made(given, chooser, chosen(right, n, spec))
 
 
 def _agreed(given: Given, chooser: Chooser, way: Candidate, part: Tensor) -> int:

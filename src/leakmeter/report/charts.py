@@ -18,8 +18,8 @@ MOST = 8
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _LABEL = 21
 """Characters of a label that fit beside the axes."""
-_LINE = 0.056
-"""The height of a line of text, as a part of the axis."""
+_LINE, _TOP = 0.056, 1.02
+"""The height of a line of text, as a part of the axis, and where the highest name stands at most."""
 
 
 class End(NamedTuple):
@@ -88,4 +88,5 @@ def _apart(ordered: Sequence[End]) -> list[float]:
             if lack > 0:
                 heights[low] -= lack / 2
                 heights[low + 1] += lack / 2
-    return heights
+    above = max(0.0, heights[-1] - _TOP)  # names of copies that are all good would leave the picture
+    return [height - above for height in heights]

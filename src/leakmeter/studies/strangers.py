@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import safetensors.torch
@@ -50,9 +51,27 @@ class ResNet20(nn.Module):
 
 def resnet20() -> nn.Module:
     """ResNet-20 for CIFAR-10 images in [0, 1]."""
-    network = ResNet20()
-    network.load_state_dict(safetensors.torch.load(_file(RESNET20).read_bytes()))
-    return _for_cifar10(network, (0.229, 0.224, 0.225))
+    whole = fresh_resnet20()
+    whole[1].load_state_dict(safetensors.torch.load(_file(RESNET20).read_bytes()))
+    return whole
+
+
+def fresh_resnet20() -> nn.Sequential:
+    """The same network, untrained: a student of the victim's own class."""
+    return _for_cifar10(ResNet20(), (0.229, 0.224, 0.225))
+
+
+@torch.no_grad()
+def settle(network: nn.Module, batches: Iterable[Tensor]) -> nn.Module:
+    """Its batch norms' statistics taken anew from these inputs: those it will see, whatever it was trained on."""
+    norms = [part for part in network.modules() if isinstance(part, nn.BatchNorm2d)]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # the mean of all batches
+    network.train()
+    for batch in batches:
+        network(batch)
+    return network.eval()
 
 
 def wsmk18() -> nn.Sequential:

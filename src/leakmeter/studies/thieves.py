@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
+from torch import Tensor, nn
+
+from leakmeter.certificates.counts_file import fingerprint
 from leakmeter.data.catalogue import load
-from leakmeter.evaluation.transfer import measure_transfer
+from leakmeter.evaluation.transfer import examples_on, measure_transfer
 from leakmeter.evasion.goal import Target
 from leakmeter.extraction.base import make_student, student_name
 from leakmeter.oracle.oracle import Oracle
@@ -14,6 +18,7 @@ from leakmeter.seeds import derive
 from leakmeter.studies.copies import StolenCopy, victim_of
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.rows import Row, by_group, share
+from leakmeter.victims.victim import Victim
 
 ATTACKS: dict[str, dict[str, Any]] = {"fgsm": {}, "bim": {"steps": 20}, "pgd": {"steps": 20}}
 GOALS: dict[str, Target] = {"untargeted": None, "targeted": "second", "second class": 1}
@@ -24,20 +29,27 @@ EPS = {"mnist": 0.2, "fashion-mnist": 0.1, "cifar10": round(8 / 255, 4)}
 IMAGES = 1000
 
 
-def attack_with(settings: StudyOptions, copy: StolenCopy) -> dict[str, Any]:
+def attack_with(
+    settings: StudyOptions, copy: StolenCopy, *, goals: Sequence[str] = tuple(GOALS), images: int = IMAGES
+) -> dict[str, Any]:
     """A copy's quality, and the rate at which each kind of example made on it flips the victim."""
     facts, test = copy.facts, load(copy.facts["dataset"], "test", settings.data_dir)
     seed, eps = facts["seed"], EPS[facts["dataset"]]
     victim = victim_of(settings, facts["dataset"], facts["victim"], seed)
     oracle = Oracle(victim, facts["view"])
     x, y = test.labelled()
-    n = 50 if settings.quick else IMAGES
+    n = 50 if settings.quick else images
     student = student_name(facts["options"].get("student"), oracle.spec)
     untrained = make_student(student, oracle.spec, derive(seed, "untrained"))
     transfers = {}
-    for goal, target in GOALS.items():
+    for goal in goals:
+        target = GOALS[goal]
         left = y[:n] != (target if isinstance(target, int) else -1)
         for name, options in ATTACKS.items():
+            chosen = {"seed": seed, "progress": settings.progress, "norm": "linf", "eps": eps, **options}
+            strongest: nn.Module | Tensor = victim.white_box
+            if target != "second":  # which depends on the copy
+                strongest = _on_victim(victim, name, x[:n][left], y[:n][left], target, chosen)
             thief = measure_transfer(
                 name,
                 copy.network,
@@ -46,18 +58,26 @@ def attack_with(settings: StudyOptions, copy: StolenCopy) -> dict[str, Any]:
                 y[:n][left],
                 target=target,
                 untrained=untrained,
-                white_box=victim.white_box,
-                seed=seed,
-                progress=settings.progress,
-                norm="linf",
-                eps=eps,
-                **options,
+                white_box=strongest,
+                **chosen,
             )
             transfers[f"{goal}/{name}"] = thief.transfer.model_dump()
     known = {key: facts[key] for key in ("attack", "dataset", "view", "seed", "options")}
     last = facts["curve"][-1]
-    quality = {key: last[key] for key in ("queries", "accuracy", "fidelity")}
+    quality = {key: last[key] for key in ("queries", "accuracy", "fidelity", "n")}
     return {**known, **quality, "eps": eps, "images": n, "transfers": transfers}
+
+
+_MADE: dict[str, Tensor] = {}
+
+
+def _on_victim(victim: Victim, attack: str, x: Tensor, y: Tensor, target: Target, chosen: dict[str, Any]) -> Tensor:
+    """Examples on the victim itself: made once a process, for all its copies."""
+    told = {key: value for key, value in chosen.items() if key != "progress"}
+    key = f"{fingerprint(victim.white_box, x)} {attack} {target} {sorted(told.items())}"
+    if key not in _MADE:
+        _MADE[key] = examples_on(victim.white_box, attack, victim.spec, x, y, target=target, **chosen).examples
+    return _MADE[key]
 
 
 def transfer_rows(cells: dict[str, Any], paper: dict[str, float]) -> list[Row]:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from leakmeter.errors import UsageError
 from leakmeter.evaluation.score import Reference
 from leakmeter.extraction.base import extract
 from leakmeter.extraction.given import Given, copy_from
@@ -54,6 +55,8 @@ def thief(
     else:
         found = extract(attack, oracle, seed=seed, test=test, stops=stops, **options)
         curve = tuple((point.queries, point.score.fidelity) for point in found.curve if point.score is not None)
+    if not pieces:
+        raise UsageError(f"the attack '{attack}' asked nothing: {budget:,} queries are too few for its first turn")
     asked = torch.cat(pieces)
     answers = Oracle(victim, view).query(asked)  # the same answers: a victim without noise says the same twice
     fidelity = curve[-1][1] if test is not None and curve else None

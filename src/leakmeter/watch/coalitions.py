@@ -1,7 +1,8 @@
 """Clients that may be one: by the owner's column, by network, and by how alike they ask.
 
 Likeness alone proves nothing among those who ask as honest users do: these all ask alike. So clients are put together
-by likeness only where their queries differ from honest ones; thieves who ask natural data are not found this way.
+by likeness only where their queries differ from honest ones of the same classes; thieves who ask natural data are not
+found this way.
 """
 
 from __future__ import annotations
@@ -43,28 +44,39 @@ def told_coalitions(state: State, honest: tuple[str, ...], least: int, most: int
     return found
 
 
-def alike_coalitions(clouds: dict[str, Cloud], honest: Cloud) -> list[Coalition]:
-    """By likeness: each client joins the first group whose every member asks as it does.
+@dataclass(eq=False)
+class _Group:
+    """Clients that ask alike, and how far the nearest of them is from honest ones."""
+
+    clients: list[str]
+    cloud: Cloud
+    far: float
+
+
+def alike_coalitions(clients: dict[str, tuple[Cloud, Cloud]]) -> list[Coalition]:
+    """By likeness: each client joins the first group that asks, taken together, as it does.
 
     Args:
-        clouds: the queries of clients that are not declared honest, the most worth first.
-        honest: inputs as honest clients ask them.
+        clients: of each what it asked, and what honest clients ask in the same classes; the most worth first.
     """
-    strange = [name for name, cloud in clouds.items() if cloud.n > 1 and chance_alike(cloud, honest) < _STRANGE]
-    far = {name: distance(clouds[name], honest) for name in strange}
-
-    def alike(one: str, other: str) -> bool:
-        near = distance(clouds[one], clouds[other]) < _NEARER * min(far[one], far[other])
-        return near and chance_alike(clouds[one], clouds[other]) > _ALIKE
-
-    groups: list[list[str]] = []
-    for name in strange:
-        home = next((g for g in groups if all(alike(name, member) for member in g)), None)
+    groups: list[_Group] = []
+    for name, (asked, usual) in clients.items():
+        if asked.n < 2 or chance_alike(asked, usual) >= _STRANGE:
+            continue
+        alone = _Group([name], asked, distance(asked, usual))
+        home = next((group for group in groups if _alike(group, alone)), None)
         if home is None:
-            groups.append([name])
+            groups.append(alone)
         else:
-            home.append(name)
-    return [Coalition(tuple(sorted(group)), "likeness", _label(sorted(group))) for group in groups if len(group) > 1]
+            home.clients.append(name)
+            home.cloud, home.far = home.cloud.with_(asked), min(home.far, alone.far)
+    found = [sorted(group.clients) for group in groups if len(group.clients) > 1]
+    return [Coalition(tuple(names), "likeness", _label(names)) for names in found]
+
+
+def _alike(group: _Group, alone: _Group) -> bool:
+    near = distance(group.cloud, alone.cloud) < _NEARER * min(group.far, alone.far)
+    return near and chance_alike(group.cloud, alone.cloud) > _ALIKE
 
 
 def _label(group: list[str]) -> str:

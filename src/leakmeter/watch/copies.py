@@ -1,4 +1,4 @@
-"""How good a copy some answers buy: trained on them, scored against the victim, kept in the state."""
+"""How good a copy some answers buy: the best of several thieves', scored against the victim, kept in the state."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from leakmeter import __version__
 from leakmeter.detectors import LIMIT, prepared
+from leakmeter.evaluation.intervals import CONFIDENCE, exact
 from leakmeter.evaluation.score import Reference
-from leakmeter.extraction.given import copy_from
+from leakmeter.extraction.given import copies_from
 from leakmeter.seeds import derive
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.watch.record import Fired, Point
@@ -36,7 +38,7 @@ class Bench:
         """Of what a measurement depends on beside the rows."""
         parts = [self.truth.x.contiguous().numpy().tobytes(), self.truth.answer.labels.numpy().tobytes()]
         digest = hashlib.sha256(b"".join(parts)).hexdigest()[:16]
-        return f"{digest}/{self.log.effort:g}/{self.log.seed}/{','.join(self.log.students or ())}"
+        return f"{__version__}/{digest}/{self.log.effort:g}/{self.log.seed}/{','.join(self.log.students or ())}"
 
 
 def grown(bench: Bench, key: str, rows: Rows, line: float) -> list[Point]:
@@ -51,11 +53,18 @@ def _measured(bench: Bench, key: str, rows: Rows, n: int) -> Point:
     found = bench.state.kept(name)
     if found is None:
         seed, log = derive(bench.log.seed, "watch", rows.digest(n)), bench.log
-        copy = copy_from(rows.first(n), bench.spec, seed, effort=log.effort, students=log.students)
-        score = bench.truth.score(copy)
-        found = Point(queries=n, fidelity=score.fidelity, interval=score.fidelity_interval).model_dump(mode="json")
+        copies = copies_from(rows.first(n), bench.spec, seed, effort=log.effort, students=log.students)
+        rates = {name: bench.truth.score(copy).fidelity for name, copy in copies.items()}
+        found = best_of(n, rates, len(bench.truth.x)).model_dump(mode="json")
         bench.state.keep(name, found)
     return Point.model_validate(found)
+
+
+def best_of(queries: int, rates: dict[str, float], inputs: int) -> Point:
+    """The best copy; its interval holds for the best of all thieves, since those of all of them hold together."""
+    best, level = max(rates.values()), 1 - (1 - CONFIDENCE) / len(rates)
+    ends = exact(round(best * inputs), inputs, level).model_copy(update={"confidence": CONFIDENCE})
+    return Point(queries=queries, fidelity=best, interval=ends, thieves=rates)
 
 
 def fired(bench: Bench, rows: Rows) -> list[Fired]:

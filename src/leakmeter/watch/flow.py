@@ -16,7 +16,7 @@ from leakmeter._audit.opening import fit_test, load_test, open_victim
 from leakmeter.compute import computing
 from leakmeter.data.catalogue import NAMES
 from leakmeter.data.dataset import Dataset
-from leakmeter.detectors.likeness import Cloud, Waves
+from leakmeter.detectors.likeness import Cloud, Usual, Waves
 from leakmeter.display import as_progress
 from leakmeter.errors import UsageError
 from leakmeter.evaluation.score import Reference, reference
@@ -32,7 +32,7 @@ from leakmeter.watch.coalitions import Coalition, alike_coalitions, told_coaliti
 from leakmeter.watch.copies import Bench, coverage, fired, grown
 from leakmeter.watch.databases import exported, is_database
 from leakmeter.watch.forecast import forecast
-from leakmeter.watch.record import ClientCopy, Point, WatchResult
+from leakmeter.watch.record import ClientCopy, WatchResult
 from leakmeter.watch.report import write_watch
 from leakmeter.watch.rows import Rows, rows_of
 from leakmeter.watch.settings import LogSettings
@@ -62,6 +62,8 @@ def watch(
         state: the folder that remembers; None: `watch-state` in `out`.
         progress: what shows progress.
     """
+    if "name" not in plan.model_fields_set:
+        plan = plan.model_copy(update={"name": "watch"})
     settings = checked(LogSettings, plan.log, "[log] of the plan", "key")
     if plan.data is None:
         raise UsageError("a watch needs test data to score copies on; give --data")
@@ -77,7 +79,7 @@ def watch(
             reading = read_log(opened, str(log), settings, victim)
             seen = _Seen(opened, settings, victim, test, _home(str(log)), reading, as_progress(progress))
             result = seen.judged(plan, content)
-        run = Run.enter(fresh_path(Path(out), f"{plan.name}-watch"), content)
+        run = Run.enter(fresh_path(Path(out), plan.name), content)
         result = result.model_copy(update={"folder": run.path})
         write_watch(result, run.path)
     return result
@@ -144,12 +146,16 @@ class _Seen:
         ranked, enough = ranked_clients(self.state, self.victim.spec, self.log.honest, self.log.least, self._most)
         small = honest - sum(each.honest for each in ranked) if enough <= self._most else 0
         chosen = _chosen(ranked, self.log.train)
-        clients = self._copies(chosen, self._coalitions(ranked), truth, line)
+        alike = self._alike([each for each in ranked if not each.honest], truth)
+        control = self._alike([each for each in ranked if each.honest], truth)
+        clients = self._copies(chosen, self._coalitions(alike), truth, line)
         lower = enough - len(chosen)
         rates = ruling.false_alarms(clients, small, line)
+        if rates:
+            rates.append(ruling.falsely_alike(control, sum(each.honest for each in ranked) + small))
         counts = truth.answer.labels.bincount(minlength=2)
         constant = float(counts.max() / counts.sum())
-        checks = ruling.checked(self.reading, clients, lower, line, constant)
+        checks = ruling.checked(self.reading, seen, clients, lower, line, constant)
         return WatchResult(
             created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             plan=shown_in(content),
@@ -171,19 +177,24 @@ class _Seen:
     def _most(self) -> int:
         return _CANDIDATES * self.log.train
 
-    def _coalitions(self, ranked: list[Signals]) -> list[Coalition]:
+    def _coalitions(self, alike: list[Coalition]) -> list[Coalition]:
         told = told_coalitions(self.state, self.log.honest, self.log.least, self.log.train)
-        suspects = [each.client for each in ranked if not each.honest]
-        size = max(20, min(_SAMPLE, _NUMBERS // (self.victim.spec.features * max(1, len(suspects)))))
-        waves = Waves.fitted(self.test.x, self.log.seed)
-        clouds = {name: Cloud.of(waves(self._rows([name], size, sample=True).given.x)) for name in suspects}
         known = {coalition.clients for coalition in told}
-        alike = alike_coalitions(clouds, Cloud.of(waves(self._some(_USUAL))))
         return [*told, *(each for each in alike if each.clients not in known)][: self.log.train]
 
+    def _alike(self, clients: list[Signals], truth: Reference) -> list[Coalition]:
+        """Those of some clients who ask alike, and unlike honest ones."""
+        size = max(20, min(_SAMPLE, _NUMBERS // (self.victim.spec.features * max(1, len(clients)))))
+        waves, some = Waves.fitted(self.test.x, self.log.seed), self._some(_USUAL)
+        usual = Usual.of(waves(truth.x[some]), truth.answer.labels[some])
+        given = {each.client: self._rows([each.client], size, sample=True).given for each in clients}
+        return alike_coalitions(
+            {name: (Cloud.of(waves(one.x)), usual.like(one.answer.labels)) for name, one in given.items()}
+        )
+
     def _some(self, n: int) -> Tensor:
-        """Some test inputs."""
-        return self.test.x[torch.randperm(len(self.test), generator=stream(self.log.seed, "some"))[:n]]
+        """Where some test inputs stand."""
+        return torch.randperm(len(self.test), generator=stream(self.log.seed, "some"))[:n]
 
     def _rows(self, clients: list[str], most: int, sample: bool = False) -> Rows:
         return rows_of(self.state, clients, self.victim.spec, self.home, most, sample)
@@ -192,7 +203,7 @@ class _Seen:
         self, chosen: list[Signals], coalitions: list[Coalition], truth: Reference, line: float
     ) -> list[ClientCopy]:
         bench = Bench(self.state, self.victim.spec, truth, self.log)
-        some = self._some(_TEST)
+        some = self.test.x[self._some(_TEST)]
         jobs = [(each, Coalition((each.client,), "client", each.client)) for each in chosen]
         jobs += [(together(self.state, self.victim.spec, each.clients), each) for each in coalitions]
         found = []
@@ -227,7 +238,8 @@ class _Seen:
             view=str(rows.given.answer.view),
             fidelity=points[-1].fidelity,
             interval=points[-1].interval,
-            growth=[Point(queries=round(p.queries * scale), fidelity=p.fidelity, interval=p.interval) for p in points],
+            thieves=points[-1].thieves,
+            growth=[p.model_copy(update={"queries": round(p.queries * scale)}) for p in points],
             forecast=ahead,
             detectors=fired(bench, rows),
             alarm=points[-1].fidelity >= line,

@@ -20,7 +20,10 @@ class Point(Settings):
 
     queries: int
     fidelity: float
+    """Of the best thief's copy."""
     interval: Interval
+    thieves: dict[str, float]
+    """The fidelity of each thief's copy, by how it was made."""
 
 
 class Fired(Settings):
@@ -61,6 +64,8 @@ class ClientCopy(Settings):
     """What the answers show."""
     fidelity: float
     interval: Interval
+    thieves: dict[str, float]
+    """The fidelity of each copy made of these answers, by how it was made; the best is stated."""
     growth: list[Point] = Field(default_factory=list)
     forecast: Forecast | None = None
     """None: the line is passed, or there are too few points."""
@@ -73,7 +78,7 @@ class FalseAlarms(Settings):
     """How often honest clients would be taken for thieves."""
 
     what: str
-    """`fidelity 80%` or a detector."""
+    """`fidelity 80%`, a detector, or `asking alike`: to be taken for another account of somebody else."""
     honest: int
     flagged: int
     interval: Interval

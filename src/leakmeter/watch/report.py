@@ -19,7 +19,7 @@ from leakmeter.report.blocks import (
     Section,
     Table,
 )
-from leakmeter.report.charts import MOST, End, label, name_ends, query_axis, share_axis, styles
+from leakmeter.report.charts import SERIES, End, label, name_ends, query_axis, share_axis, styles
 from leakmeter.report.html import document_html
 from leakmeter.report.junit import verdict_xml
 from leakmeter.report.markdown import document_markdown
@@ -27,9 +27,9 @@ from leakmeter.report.words import count, outcome_words, percent, plain_text, sp
 from leakmeter.watch.record import ClientCopy, WatchResult
 
 _LIMITS = (
-    "A fidelity here is that of the copy that leakmeter's own choosing attacker makes of these answers; another thief "
-    "may do better. Clients that ask as honest users do cannot be told to be one by likeness. Those not looked at are "
-    "counted above, and nothing is said of them."
+    "A fidelity here is that of the best copy that leakmeter's thieves make of these answers: one who chooses (auto), "
+    "and some who know one way only; another may do better. Clients that ask as honest users do cannot be told to be "
+    "one by likeness. Those not looked at are counted above, and nothing is said of them."
 )
 
 
@@ -101,33 +101,39 @@ def _clients(result: WatchResult) -> Section | None:
         [_row(each) for each in result.clients],
     )
     members = [Row(each.client, each.by, ", ".join(each.clients)) for each in result.clients if each.clients]
-    grown = [each for each in result.clients if len(each.growth) > 1][:MOST]
+    grown = [each for each in result.clients if len(each.growth) > 1][: len(SERIES)]
     said = "; ".join(f"{each.client} {percent(each.fidelity)} at {count(each.queries)} queries" for each in grown)
     blocks: list[Block] = [table, Table("Looked at as one", ("Coalition", "By", "Clients"), members)]
     if grown:
         blocks.append(Chart("How copies grew", said, lambda axes: _draw(axes, grown, result.line)))
     blocks += [Paragraph(_left_out(result)), Paragraph(_LIMITS, muted=True)]
-    lead = "How good a copy each client's answers buy now: one was trained on them and scored against the model."
+    lead = "How good a copy each client's answers buy now: several were trained on them, and the best is told."
     return Section("clients", "Clients", lead, blocks)
 
 
 def _row(each: ClientCopy) -> Row:
     fired = [f"{one.detector} at {count(one.fired_at)}" for one in each.detectors if one.fired_at is not None]
     return Row(
-        Entry(each.client, f"{each.first} to {each.last}, sees {each.view}{', honest' if each.honest else ''}"),
+        Entry(each.client, f"{_days(each.first, each.last)}, sees {each.view}{', honest' if each.honest else ''}"),
         count(each.queries),
         count(each.different),
         percent(each.balance),
         percent(each.coverage),
         Entry(
             percent(each.fidelity),
-            span(each.interval.low, each.interval.high),
+            f"{span(each.interval.low, each.interval.high)}, by {max(each.thieves, key=each.thieves.__getitem__)}",
             tone="bad" if each.alarm else "plain",
         ),
         _ahead(each),
         ", ".join(fired) or "silent",
         control=each.honest,
     )
+
+
+def _days(first: str, last: str) -> str:
+    """From which day to which; the moments stand in results.json."""
+    days = [moment.partition("T")[0] for moment in (first, last)]
+    return days[0] if days[0] == days[1] else f"{days[0]} to {days[1]}"
 
 
 def _ahead(each: ClientCopy) -> Entry:

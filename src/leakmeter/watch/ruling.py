@@ -7,6 +7,7 @@ from typing import Literal
 from leakmeter.evaluation.intervals import CONFIDENCE, exact
 from leakmeter.plan import Policy
 from leakmeter.results import Check, Ruling, Verdict
+from leakmeter.watch.coalitions import Coalition
 from leakmeter.watch.record import ClientCopy, FalseAlarms
 from leakmeter.watch.state import Reading
 
@@ -42,6 +43,12 @@ def false_alarms(clients: list[ClientCopy], small: int, line: float) -> list[Fal
     return found
 
 
+def falsely_alike(found: list[Coalition], honest: int) -> FalseAlarms:
+    """How many honest clients the rule for likeness would put together with another."""
+    flagged = sum(len(each.clients) for each in found)
+    return FalseAlarms(what="asking alike", honest=honest, flagged=flagged, interval=exact(flagged, honest))
+
+
 def judged(
     policy: Policy, line: float, clients: list[ClientCopy], rates: list[FalseAlarms], checks: list[Check]
 ) -> Verdict:
@@ -72,7 +79,7 @@ def _rule(policy: Policy, line: float, clients: list[ClientCopy]) -> Ruling:
     if policy.max_fidelity is None and cheap is not None:
         name += f" for less than {cheap.queries:,} queries"
         clients = [each for each in clients if each.queries < cheap.queries]
-    level = 1 - (1 - CONFIDENCE) / max(1, len(clients))
+    level = 1 - (1 - CONFIDENCE) / max(1, sum(len(each.thieves) for each in clients))
     for each in clients:
         ends = exact(each.fidelity * each.interval.n, each.interval.n, level)
         if ends.low > line:
@@ -91,10 +98,10 @@ def _rule(policy: Policy, line: float, clients: list[ClientCopy]) -> Ruling:
 
 def _headline(clients: list[ClientCopy], line: float, alarms: list[ClientCopy]) -> str:
     if not clients:
-        return "no client has asked enough to be looked at"
+        return "No client has asked enough to be looked at"
     best = clients[0]
     who = f"{len(alarms)} of {len(clients)} looked at reach {line:.0%}" if alarms else f"none reaches {line:.0%}"
-    return f"the best copy is that of {best.client}: {best.fidelity:.1%} with {best.queries:,} queries; {who}"
+    return f"The best copy is that of {best.client}: {best.fidelity:.1%} with {best.queries:,} queries; {who}"
 
 
 def _alarm(each: ClientCopy, beside: str) -> str:
@@ -111,11 +118,20 @@ def _beside(line: float, rates: list[FalseAlarms]) -> str:
     return f"{found.flagged} of {found.honest} honest clients reach that line too (false alarms {ends})"
 
 
-def checked(reading: Reading, clients: list[ClientCopy], lower: int, line: float, constant: float) -> list[Check]:
+def checked(
+    reading: Reading, seen: int, clients: list[ClientCopy], lower: int, line: float, constant: float
+) -> list[Check]:
     """Whether the log and the looking allow a verdict."""
     share = reading.broken / max(1, reading.lines)
     least = min((each.fidelity for each in clients if each.by == "client"), default=0.0)
     return [
+        Check(
+            name="somebody asked",
+            ok=seen > 0,
+            message=f"{seen:,} clients are known",
+            raised_if="neither this log nor any before it holds a query",
+            means="nothing was looked at: see whether the log is the right one",
+        ),
         Check(
             name="the log can be read",
             ok=share <= _BROKEN and not reading.unreadable,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -24,7 +25,7 @@ from leakmeter.extraction.sources.offspring import Stock, offspring, parents
 from leakmeter.extraction.students.reduced import reduced, reduction
 from leakmeter.extraction.targets import answered_probs
 from leakmeter.oracle.answer import Answer
-from leakmeter.oracle.oracle import Oracle
+from leakmeter.victims.spec import VictimSpec
 
 POOL, OFFSPRING = "pool", "offspring"
 _BRED, _LACK = 0.5, 2.0  # of the pictures at most; so many times what the entropy of blind answers' classes lacks
@@ -58,11 +59,30 @@ class _Drawn:
         return _Drawn(*(torch.cat(pair) for pair in columns))
 
 
+class Asked(Protocol):
+    """Who answers."""
+
+    @property
+    def spec(self) -> VictimSpec:
+        """What queries look like."""
+
+    def query_up_to_budget(self, x: Tensor) -> Answer:
+        """Answers as many of the queries as the budget allows."""
+
+
 class Asker:
     """What was asked so far: the queries `x` as students see them, their answers, and the source of each."""
 
-    def __init__(self, oracle: Oracle, names: tuple[str, ...], pool: Tensor | None, draws: torch.Generator) -> None:
-        self.oracle, self.draws = oracle, draws
+    def __init__(
+        self,
+        oracle: Asked,
+        names: tuple[str, ...],
+        pool: Tensor | None,
+        draws: torch.Generator,
+        *,
+        guessed: bool = False,
+    ) -> None:
+        self.oracle, self.draws, self._guessed = oracle, draws, guessed
         self.x = reduced(torch.empty(0, *oracle.spec.input_shape))
         self.exhausted = False
         large = reduction(oracle.spec.input_shape) > 1
@@ -136,7 +156,7 @@ class Asker:
         worth = self.information()
         if len(self._left) and worth[POOL] == max(worth.values()):
             worth = {POOL: worth[POOL]}
-        weights = source_weights(worth, self._points) if self._points else hedged(worth)
+        weights = hedged(worth) if self._guessed or not self._points else source_weights(worth, self._points)
         drawn = self._draw(n - bred, weights)
         return drawn.followed_by(self._offspring(bred)) if bred else drawn
 

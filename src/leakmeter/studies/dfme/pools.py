@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from leakmeter.studies.copies import StolenCopy, steal
+from leakmeter.studies.copies import steal
 from leakmeter.studies.dfme.table4 import TABLE, VICTIMS_OF_THE_PAPER, Pool
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.rows import Row, by_group, share
@@ -30,11 +30,6 @@ def main(settings: StudyOptions) -> dict[str, Any]:
 
 
 def _cell(settings: StudyOptions, name: str, seed: int) -> dict[str, Any]:
-    return stolen(settings, name, seed).facts
-
-
-def stolen(settings: StudyOptions, name: str, seed: int) -> StolenCopy:
-    """The copy made from a pool."""
     pool: Pool = POOLS[name]
     recipe = {"steps": 20 if settings.quick else STEPS, "batch": 128, "optimizer": "sgd", "lr": 0.1}
     recipe |= {"weight_decay": 5e-4, "schedule": "cyclic"}
@@ -49,7 +44,7 @@ def stolen(settings: StudyOptions, name: str, seed: int) -> StolenCopy:
         victim="resnet20",
         data_dir=settings.data_dir,
         **options,
-    )
+    ).facts
 
 
 def rows(found: dict[str, Any]) -> list[Row]:

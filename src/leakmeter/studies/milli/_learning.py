@@ -65,11 +65,14 @@ class Panel:
     """`data`: the attacker's own images of the task; `gaussian`: standard normal pixels (section 5.3)."""
     most: dict[str, int] = field(default_factory=dict)
     """The most queries of an arm that a CPU can do in reasonable time; 0: none."""
+    steps: int | None = None
+    """Of every student; None: as its kind and the arm have it."""
 
     @property
     def title(self) -> str:
         """Names the panel in figures, tables and files."""
-        copied = self.victim if self.victim == self.student else f"{self.victim} copied by {self.student}"
+        student = self.student.rpartition(".")[2].partition(":")[2] if "." in self.student else self.student
+        copied = self.victim if self.victim == student else f"{self.victim} copied by {student}"
         return f"{self.data} {copied}" + (", gaussian queries" if self.source == GAUSSIAN else "")
 
 
@@ -146,7 +149,10 @@ class Study:
         }
 
     def _recipe(self, panel: Panel, arm: str) -> Recipe:
-        return _REHEARSAL if self.settings.quick else RECIPES.get(panel.student, _CONVOLUTIONAL)[arm]
+        if self.settings.quick:
+            return _REHEARSAL
+        recipe = RECIPES.get(panel.student, _CONVOLUTIONAL)[arm]
+        return recipe if panel.steps is None else recipe.model_copy(update={"steps": panel.steps})
 
     def _split(self, data: str) -> Split:
         if data not in self._splits:
@@ -156,7 +162,7 @@ class Study:
 
 def told(found: dict[str, Any], panels: Sequence[Panel], claims: Sequence[Claim]) -> list[Row]:
     """Each claim beside what the record holds of it."""
-    if not any(key.startswith("mnist") for key in found["cells"]):
+    if any(key.startswith("digits") for key in found["cells"]):
         panels = _on_digits(panels)
     measured = _of_panels(found["cells"], panels, found["seeds"])
     return [claim.row(measured[claim.panel]) for claim in claims if claim.panel in measured]
@@ -181,8 +187,10 @@ def _measured(cells: dict[str, Any], panel: Panel, seeds: Sequence[int]) -> Meas
 
 
 def _on_digits(panels: Sequence[Panel]) -> list[Panel]:
-    """The panels on MNIST moved to the digits that come with scikit-learn: a rehearsal, and called so."""
-    return [replace(panel, data="digits", most={}) for panel in panels if panel.data == "mnist"]
+    """Panels moved to the digits that come with scikit-learn, but for those a CPU cannot do: a rehearsal, called so."""
+    small = [panel for panel in panels if panel.most != GPU_ONLY and panel.victim != "resnet20"]
+    moved = [replace(panel, data="digits", most={}) for panel in small]
+    return list({panel.title: panel for panel in moved}.values())
 
 
 def _key(panel: Panel, arm: str, n: int, seed: int) -> str:

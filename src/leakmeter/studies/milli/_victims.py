@@ -10,6 +10,7 @@ import torch
 from leakmeter.data.catalogue import load
 from leakmeter.data.dataset import Dataset
 from leakmeter.studies.options import StudyOptions
+from leakmeter.studies.strangers import resnet20
 from leakmeter.studies.victims import trained
 from leakmeter.training.loop import Recipe
 from leakmeter.victims.load import load_victim
@@ -37,7 +38,13 @@ def shared_out(data: str, data_dir: Path | None) -> Split:
 
 
 def paper_victim(settings: StudyOptions, data: str, model: str, split: Split, seed: int) -> Victim:
-    """One victim a model and seed (in the paper one a model), behind an open box: its Gaussian queries leave [0, 1]."""
+    """One victim a model and seed (in the paper one a model), behind an open box: its Gaussian queries leave [0, 1].
+
+    `resnet20` others trained on CIFAR-10, for every seed.
+    """
+    shape, name = split.test.input_shape, f"{data} {model}"
+    if model == "resnet20":
+        return load_victim(resnet20(), input_shape=shape, low=None, high=None, device=settings.device, name=name)
     recipe = Recipe(epochs=_EPOCHS.get(model, _MANY_EPOCHS), batch=128, lr=1.5e-3, schedule="cyclic")
     network = trained(
         data,
@@ -49,5 +56,4 @@ def paper_victim(settings: StudyOptions, data: str, model: str, split: Split, se
         device=settings.device,
         progress=settings.progress,
     )
-    shape, name = split.test.input_shape, f"{data} {model}"
     return load_victim(network, input_shape=shape, low=None, high=None, device=settings.device, name=name)

@@ -9,10 +9,10 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.ours._panels import REHEARSAL
 from leakmeter.studies.ours._panels import table as panel_of
-from leakmeter.studies.ours.defense_matrix import STEPS, Case, best_thief, measured, table
+from leakmeter.studies.ours.defense_matrix import Case, best_thief, measured, table
 from leakmeter.studies.rows import Row
 
-BUDGET, TEST = 1000, 1000
+BUDGET, TEST, STEPS = 1000, 1000, 300
 
 
 def main(settings: StudyOptions) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def main(settings: StudyOptions) -> dict[str, Any]:
         panel = panel_of(settings, name, seed)
         test = (panel.test[0][:TEST], panel.test[1][:TEST])
         truth = reference(Oracle(panel.victim, "labels"), test)
-        case = Case(settings, panel.victim, truth, panel.pool, min(BUDGET, len(panel.pool)), seed, panel.student)
+        case = Case(settings, panel.victim, truth, panel.pool, min(BUDGET, len(panel.pool)), STEPS, seed, panel.student)
         measured(record, f"{name}/rows", case)
     return record.write(table=table(record.content["cells"]))
 

@@ -21,11 +21,10 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive, stream
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.rows import Row
-from leakmeter.studies.victims import trained
+from leakmeter.studies.victims import DIGITS, trained
 from leakmeter.traffic.client import Client, split
 from leakmeter.traffic.honest import honest_clients
 from leakmeter.traffic.thieves import thief
-from leakmeter.training.loop import Recipe
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.victim import Victim
 
@@ -38,12 +37,14 @@ STUDENTS = ("linear", "lenet")
 _STEPS = {"steps": 300, "batch": 100, "lr": 3e-3, "schedule": "cyclic"}
 ATTACKS: dict[str, dict[str, Any]] = {
     "uniform": {"effort": EFFORT},
+    "plain": {},
     "auto": {"effort": EFFORT},
     "procedural": {"committee": 1, "lessons": 0, "learn": _STEPS},
     "surrogate": {"pool": "digits", "recipe": _STEPS},
     "dfme": {"batch": 64, "width": 16, "student_optimizer": "adam", "student_lr": 2e-3, "generator_lr": 1e-3},
+    "codfe": {"noise": 100, "student_iterations": 30, "generator_iterations": 10, "width": 16},
+    "dast": {"batch": 50, "student_lr": 2e-3, "generator_lr": 1e-3, "width": 16},
 }
-_DIGITS = Recipe(epochs=25, batch=64, lr=3e-3, schedule="cyclic")
 ADAPTED = "auto, every second query honest"
 
 
@@ -63,8 +64,8 @@ def main(settings: StudyOptions) -> dict[str, Any]:
     attacks = [*ATTACKS, ADAPTED][:1] if settings.quick else [*ATTACKS, ADAPTED]
     budget, users = (200, 5) if settings.quick else (BUDGET, USERS)
     record = settings.record("detectors", victim="digits, LeNet", budget=budget, users=users, seeds=settings.seeds)
-    scene = _scene()
     for seed in settings.numbers:
+        scene = _scene(seed)
         for detector in DETECTORS:
             record.cell(f"honest | {detector} | seed {seed}", partial(_honest, scene, detector, users, seed))
         for attack in attacks:
@@ -80,9 +81,9 @@ def main(settings: StudyOptions) -> dict[str, Any]:
     return content
 
 
-def _scene() -> Scene:
+def _scene(seed: int) -> Scene:
     """Half of the test digits teach the detectors, honest users ask the other half."""
-    victim = load_victim(trained("digits", recipe=_DIGITS), input_shape=(1, 8, 8), low=0.0, high=1.0)
+    victim = load_victim(trained("digits", seed=seed, recipe=DIGITS), input_shape=(1, 8, 8), low=0.0, high=1.0)
     test = load("digits", "test")
     half = len(test) // 2
     labels = Oracle(victim, "labels").judge(test.x).labels
