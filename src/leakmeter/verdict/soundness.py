@@ -68,7 +68,11 @@ def soundness(cells: list[CellResult], *, real: bool = True) -> list[Check]:
         ),
         _check(
             "queries diverse",
-            [f"{cell.id} collapsed" for cell in attackers if _collapsed(cell, real)],
+            [
+                f"{cell.id} collapsed"
+                for cell in attackers
+                if _collapsed(cell, real) and not _beside_another(cell, attackers, real)
+            ],
             "no attack collapsed onto a few classes",
             f"the classes of an attack's answers have less than {COLLAPSED:.0%} of the entropy they could have, and of "
             "what the model's answers to the test inputs have",
@@ -167,6 +171,15 @@ def _collapsed(cell: CellResult, real: bool) -> bool:
         return False
     there = class_entropy(torch.tensor([each.n for each in cell.class_scores])) if real else None
     return there is None or cell.findings.class_entropy < COLLAPSED * there
+
+
+def _beside_another(cell: CellResult, attackers: list[CellResult], real: bool) -> bool:
+    """Whether it gave up, which it says, and the surface was attacked by one that did not collapse, either."""
+    gave_up = cell.findings is not None and cell.findings.missing is not None
+    return gave_up and any(
+        (other.view, other.defense, other.seed) == (cell.view, cell.defense, cell.seed) and not _collapsed(other, real)
+        for other in attackers
+    )
 
 
 def _less_from_more(cells: list[CellResult]) -> list[str]:
