@@ -158,6 +158,9 @@ def zoo(data: Path | None, strangers: Path | None) -> dict[str, Callable[[], Cas
             trained("fashion-mnist", seed=7, data_dir=data), "fashion-mnist", 5000, data
         ),
         "CIFAR-10 ResNet-20": lambda: picture(resnet20(where / "cifar10-resnet20.safetensors"), "cifar10", 5000, data),
+        "CIFAR-10 ResNet-20, many queries": lambda: picture(
+            resnet20(where / "cifar10-resnet20.safetensors"), "cifar10", 50_000, data
+        ),
         "CIFAR-10 ResNet-20, CIFAR-100 pool": lambda: picture(
             resnet20(where / "cifar10-resnet20.safetensors"), "cifar10", 5000, data, "cifar100"
         ),

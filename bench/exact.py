@@ -301,6 +301,7 @@ PARTS: dict[str, Callable[[int], Rows]] = {
     "deep 40-20-10-10-1": partial(deep, "40-20-10-10-1", "logits", 2**12),
     "deep 80-40-20-1": partial(deep, "80-40-20-1", "logits", 2**11),
     "deep 10-20-20-1": partial(deep, "10-20-20-1", "logits+gradient", 200),
+    "deep 128-16x3-10": partial(deep, "128-16-16-16-10", "logits+gradient", 60),
     "deep 16-50x6-5": partial(deep, "16-50-50-50-50-50-50-5", "logits+gradient", 400),
     "float32 values": small_float32,
     "trained deep": trained_deep,

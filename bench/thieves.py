@@ -1,18 +1,20 @@
 """The attack `auto` beside plain attacks and ART's KnockoffNets and CopycatCNN: same victims, queries and budget.
 
     python bench/thieves.py [--seed 0] [--seeds 3] [--views probs,labels] [--only "NAME;..."] [--effort 1]
-                            [--data FOLDER] [--victims FOLDER]
+                            [--data FOLDER] [--victims FOLDER] [--name thieves]
 
 All thieves but `auto` are given the queries that `auto` asked, so what differs is what they make of the answers. Plain:
-logistic regression on the labels; one network (LeNet for pictures, two layers for tables) of 1,500 steps; for colour
-pictures also four convolutions that learn softened answers under flips and shifts for 3,000 steps (`_plain.py`). Writes
-results/bench/thieves.json after every cell; cells already there are not computed again.
+logistic regression on the labels; of rows boosted trees; one network (LeNet of pictures, two layers of tables) of 1,500
+steps; for colour pictures also four convolutions that learn softened answers under flips and shifts for 3,000 steps
+(`_plain.py`). For rows one plain thief asks for itself: boosted trees on uniform points. Writes results/bench/NAME.json
+after every cell; cells already there are not computed again.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -58,9 +60,19 @@ def thieves(case: Case, view: str, seed: int, effort: float, data: Path | None) 
         "sources": copy.notes["sources"],
         "logistic regression": _plain.logistic(case, x, truth),
         "plain network": _plain.network(case, view, x, truth, seed),
+        **_of_rows(case, view, x, truth, seed),
         **({"plain distillation": _plain.distilled(case, view, x, truth, seed)} if case.colour else {}),
         **_art(case, view, x, truth, seed),
     }
+
+
+def _of_rows(case: Case, view: str, x: Tensor, truth: Reference, seed: int) -> dict[str, float]:
+    """Boosted trees on the queries that `auto` asked, and on as many uniform points."""
+    if len(case.test.shape) != 2:
+        return {}
+    points = case.victim.spec.sample(len(x), torch.Generator().manual_seed(seed))
+    asked = {"plain trees": x, "plain trees, uniform points": points}
+    return {name: _plain.trees(case, view, rows, truth) for name, rows in asked.items()}
 
 
 def _art(case: Case, view: str, x: Tensor, truth: Reference, seed: int) -> dict[str, float | str]:
@@ -133,11 +145,12 @@ def main() -> None:
     parser.add_argument("--effort", type=float, default=1.0)
     parser.add_argument("--data", type=Path, default=os.environ.get("LEAKMETER_DATA"))
     parser.add_argument("--victims", type=Path, default=os.environ.get("LEAKMETER_VICTIMS"))
+    parser.add_argument("--name", default="thieves")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    command = f"python bench/thieves.py --seed {options.seed} --seeds {options.seeds} --effort {options.effort:g}"
+    command = f"python bench/thieves.py {' '.join(map(shlex.quote, sys.argv[1:]))}"
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    record = Record(Path("results/bench"), "thieves", command, {"threads": 1, "commit": commit})
+    record = Record(Path("results/bench"), options.name, command, {"threads": 1, "commit": commit})
     data, strangers = (None if folder is None else Path(folder) for folder in (options.data, options.victims))
     for name, make in zoo(data, strangers).items():
         if options.only and name not in options.only.split(";"):

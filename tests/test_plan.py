@@ -46,7 +46,7 @@ def test_cells_are_the_product_with_unique_stable_names() -> None:
     cells = list(plan.cells())
     assert len({cell.id for cell in cells}) == len(cells) == 4
     assert {(cell.view, cell.seed) for cell in cells} == {("probs", 0), ("probs", 7), ("top:3", 0), ("top:3", 7)}
-    assert all(cell.stops == (1, 8, 100, 200, 400, 800) for cell in cells)
+    assert all(cell.stops == (1, 8, 88, 266, 800) for cell in cells)
     assert all("/" not in cell.id and ":" not in cell.id for cell in cells)
 
 
@@ -91,3 +91,15 @@ def test_explanations_to_compare_become_views_for_attacks_that_read_them() -> No
     assert not any(cell.control for cell in more)
     with pytest.raises(UsageError, match="unknown explanation 'gradeint'; did you mean 'gradient'"):
         make_plan({**content, "explanations": ["gradeint"]})
+
+
+def test_an_attack_that_reads_labels_alone_is_not_asked_again_where_more_is_shown() -> None:
+    content = {"victim": {"source": "a:b"}, "attacks": [{"name": "plain"}, {"name": "auto"}], "seeds": [0]}
+    cells = list(make_plan({**content, "views": ["probs", "labels", "probs:2"]}).cells())
+    assert [cell.view for cell in cells if cell.attack == "plain"] == ["labels"]
+    assert [cell.view for cell in cells if cell.attack == "auto"] == ["probs", "labels", "probs:2"]
+    cells = list(make_plan({**content, "views": ["probs", "probs:2"]}).cells())
+    assert [cell.view for cell in cells if cell.attack == "plain"] == ["probs:2"]
+    cells = list(make_plan({**content, "views": ["probs"], "defenses": ["none", "rounding:1"]}).cells())
+    where = [(cell.view, cell.defense) for cell in cells if cell.attack == "plain"]
+    assert where == [("probs", "none"), ("labels", "rounding:1")]

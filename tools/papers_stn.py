@@ -45,7 +45,7 @@ STN = (
         _STN,
         "improves the bounds",
         told("stn-gain"),
-        "LeNet on 20,000 images for six epochs; pairs of networks that begin alike",
+        "LeNet on 10,000 images for six epochs; pairs of networks that begin alike",
         run("stn-gain", "2 minutes a seed"),
     ),
     Item(
@@ -54,7 +54,7 @@ STN = (
         _STN,
         "65.6 % at 36/255",
         told("stn-cifar10"),
-        "a stranger's ResNet-20 tuned for 200 steps on 20,000 images; votes with a valid confidence",
+        "a stranger's ResNet-20 tuned for 100 steps on 20,000 images; votes with a valid confidence",
         run("stn-cifar10", "12 minutes a seed"),
     ),
     Item(
@@ -164,7 +164,7 @@ STN = (
         _STN,
         "not effective",
         lambda: [row for row in told("stn-boundary-cifar10")() if "Boundary" in row.what],
-        "16 images, 150 steps, the networks of `stn-cifar10`",
+        "12 images, 100 steps, the networks of `stn-cifar10`",
         run("stn-boundary-cifar10", "5 minutes a seed"),
     ),
 )

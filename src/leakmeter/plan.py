@@ -267,12 +267,12 @@ class Plan(Settings):
         return self
 
     def ladder(self) -> tuple[int, ...]:
-        """The stops of the curve: those given, or the budget halved three times, and powers of eight from 1 up."""
+        """The stops of the curve: those given, or the budget, its third and ninth, and powers of eight from 1 up."""
         if self.stops:
             return tuple(sorted({*self.stops, self.budget}))
-        halved = {max(1, self.budget // 2**k) for k in range(4)}
-        below = {8**k for k in range(12) if 8**k <= min(halved) // 4}
-        return tuple(sorted(halved | below | {1}))
+        thirds = {max(1, self.budget // 3**k) for k in range(3)}
+        below = {8**k for k in range(12) if 8**k <= min(thirds) // 4}
+        return tuple(sorted(thirds | below | {1}))
 
     @property
     def explained_views(self) -> tuple[str, ...]:
@@ -281,14 +281,23 @@ class Plan(Settings):
         return tuple(view for view in asked if view not in self.views)
 
     def cells(self) -> Iterator[Cell]:
-        """Every combination, in the order they run; `explanations` are for attacks that read any. Ids name folders."""
+        """Every combination that tells something of its own, in the order they run. Ids name folders.
+
+        `explanations` are for attacks that read any. An attack that reads labels alone is not asked the same again
+        where more is shown: what it gets counts there anyway (`verdict/closure.py`).
+        """
         from leakmeter.extraction.base import ATTACKS
+        from leakmeter.oracle.view import contains
 
         views, explained = (*self.views, *self.explained_views), set(self.explained_views)
         surfaces = [(view, defense) for defense in self.defenses for view in views]
-        for view, defense in [*surfaces, *self._label_only()]:
+        surfaces += self._label_only()
+        for view, defense in surfaces:
+            poorest = not any(behind == defense and less != view and contains(view, less) for less, behind in surfaces)
             for number, attack in enumerate(self.attacks):
-                if view not in explained or (ATTACKS[attack.name].reads(view) and not attack.control):
+                kind = ATTACKS[attack.name]
+                reads = view not in explained or (kind.reads(view) and not attack.control)
+                if reads and (poorest or not kind.reads_labels_only):
                     for seed in self.seeds:
                         yield self._cell(number, attack, view, defense, seed)
 
@@ -317,6 +326,8 @@ class Plan(Settings):
         parts = (f"{number}-{attack.name}", view, defense, f"seed{seed}")
         safe = "_".join("".join(c if c.isalnum() or c in "-." else "-" for c in part) for part in parts)
         stops = self._stops_behind(defense)
+        if attack.control:  # it is compared by its last point; the time is better spent on attackers
+            stops = stops[-1:]
         return Cell(
             id=safe,
             attack=attack.name,

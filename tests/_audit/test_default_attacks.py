@@ -99,3 +99,9 @@ def test_a_pool_is_one_more_arm_of_a_plan_without_attacks() -> None:
     assert not asked[0].control
     with pytest.raises(UsageError, match="give pool to the attack"):
         digits(pool="rows.npz", attacks=[{"name": "auto"}])
+
+
+def test_a_control_is_measured_at_the_budget_only() -> None:
+    cells = list(digits().cells())
+    assert {cell.stops for cell in cells if cell.control} == {(5000,)}
+    assert {cell.stops for cell in cells if not cell.control} == {(1, 8, 64, 555, 1666, 5000)}

@@ -67,6 +67,27 @@ def test_classes_a_view_hides_or_rounds_away_weigh_nothing() -> None:
     assert torch.equal(Explanations(rounded).weights > 0, rounded.probs >= 0.1)
 
 
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+def test_slopes_times_inputs_tell_what_slopes_do_wherever_the_input_is_not_zero(kind: str) -> None:
+    victim, student, rows = network(), network(seed=1), torch.arange(8).repeat(50)
+    x = torch.randn(8, 6) * torch.tensor([1e-3, 1.0, 5.0, 1.0, 1.0, 1.0])
+    errors = []
+    for explanation in ("gradient", "gradxinput"):
+        door = oracle(victim, f"{kind}+{explanation}")
+        errors.append(matching(x, door.query(x), door.spec).loss(student, x[rows], rows, stream(0, "a"))[1])
+    assert errors[1].item() == pytest.approx(errors[0].item(), rel=1e-3)
+
+
+@pytest.mark.parametrize("explanation", ["shap:60", "lime:3000", "smoothgrad:3000,0.5"])
+def test_whoever_explains_by_chance_is_not_taught_to_explain_by_none(explanation: str) -> None:
+    victim, rows, draws = network(scale=2.0), torch.arange(8).repeat(2), stream(0, "a")
+    x = torch.rand(8, 6, generator=stream(1, "x"))
+    door = lm.Oracle(lm.load_victim(victim, input_shape=(6,), low=-1.0, high=1.0), f"probs+{explanation}")
+    told = matching(x, door.query(x), door.spec)
+    errors = [told.loss(victim, x[rows], rows, draws)[1].item() for _ in range(200)]
+    assert abs(sum(errors) / len(errors)) < 0.01  # of the victim itself
+
+
 @pytest.mark.parametrize("view", ["logits+gradient", "probs+gradient"])
 def test_one_query_copies_a_linear_model(view: str) -> None:
     torch.manual_seed(0)

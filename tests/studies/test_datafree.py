@@ -12,7 +12,7 @@ import torch
 from leakmeter.studies import ROWS, STUDIES, copies, strangers, thieves
 from leakmeter.studies.codfe.table3 import settled
 from leakmeter.studies.copies import at, median_over_seeds, over_seeds, share_over_seeds
-from leakmeter.studies.dfme import pools
+from leakmeter.studies.dfme import settings as choice
 from leakmeter.studies.options import StudyOptions
 from leakmeter.victims.load import load_victim
 
@@ -29,7 +29,7 @@ NAMES = [
     "codfe-table3",
     "codfe-dast",
 ]
-RESNET20 = ["dfme-pools", "dfme-fig7", "dfme-replays", "codfe-cifar10"]
+RESNET20 = ["dfme-pools", "dfme-settings", "dfme-fig7", "dfme-replays", "codfe-cifar10"]
 
 
 def test_learning_is_settled_where_the_share_foreseen_comes_near_its_highest() -> None:
@@ -124,15 +124,23 @@ def test_what_an_attacker_chooses_is_not_what_test_data_would() -> None:
         {"settings": {"a": {"held_out": 0.5, "accuracy": 0.4}, "b": {"held_out": 0.6, "accuracy": 0.3}}},
         {"settings": {"a": {"held_out": 0.7, "accuracy": 0.5}, "b": {"held_out": 0.6, "accuracy": 0.5}}},
     ]
-    assert [pools.chosen(cell["settings"]) for cell in cells] == ["b", "a"]
-    assert pools.best(cells) == "a"
+    assert [choice.chosen(cell["settings"]) for cell in cells] == ["b", "a"]
+    assert choice.best(cells) == "a"
     found = {"steps": 7, "cells": {}}
     for number, cell in enumerate(cells):
         found["cells"][f"svhn/seed{number}"] = {**cell, "queries": 10, "n": 1000, "victim_accuracy": 0.8}
-    by_answers, by_test = pools.rows(found)
+    by_answers, by_test = choice.rows(found)
     assert by_answers.ours.startswith("50.0%")  # of 0.3 / 0.8 and 0.5 / 0.8
     assert by_test.ours.startswith("56.2%")
     assert by_answers.budget.endswith("b and a")
+
+
+@pytest.mark.parametrize(("accuracies", "met"), [([0.103], False), ([0.12], True), ([0.12, 0.09], False)])
+def test_a_copy_is_above_chance_only_where_its_interval_is(accuracies: list[float], met: bool) -> None:
+    curves = [[{"queries": 100, "accuracy": accuracy, "n": 5000}] for accuracy in accuracies]
+    cells = {f"dfme/seed{k}": {"curve": curve, "notes": {}} for k, curve in enumerate(curves)}
+    (row,) = ROWS["dfme-fig7"]({"cells": cells})
+    assert row.met is met
 
 
 def test_norms_are_settled_on_what_the_network_will_see() -> None:

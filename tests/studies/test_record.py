@@ -29,6 +29,22 @@ def test_cells_of_other_code_are_not_put_together(tmp_path: Path, code: str | No
         Record(tmp_path, "it", "", {})
 
 
+def test_two_processes_fill_one_record(tmp_path: Path) -> None:
+    one, other = (Record(tmp_path, "it", "", {}) for _ in range(2))
+    one.cell("a", lambda: 1)
+    other.cell("b", lambda: 2)
+    one.cell("c", lambda: 3)
+    assert Record(tmp_path, "it", "", {}).content["cells"] == {"a": 1, "b": 2, "c": 3}
+
+
+def test_a_part_of_a_study_is_one_process_s_at_a_time(tmp_path: Path) -> None:
+    one, other = (Record(tmp_path, "it", "", {}) for _ in range(2))
+    with one.claimed("seed 0") as first, other.claimed("seed 0") as second, other.claimed("seed 1") as third:
+        assert (first, second, third) == (True, False, True)
+    with other.claimed("seed 0") as again:
+        assert again
+
+
 def test_a_file_that_is_no_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / "it.json").write_text("[]")
     with pytest.raises(UsageError, match="not the record of a study"):

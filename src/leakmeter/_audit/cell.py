@@ -113,7 +113,7 @@ def _run(
         where, spec = run.path / "substitute.safetensors", oracle.spec
         save_network(copy.substitute, where, copy.student, spec.input_shape, spec.classes)
         if copy.queries is not None and copy.queries.dim() == 4:
-            write_sheet(copy.queries, oracle.spec, run.path / "queries.png")
+            write_sheet(copy.queries, spec.shaped(tuple(copy.queries.shape[1:])), run.path / "queries.png")
         transfer, transfer_error = None, ""
         if cell.transfer is not None and truth is not None:
             transfer, transfer_error = _transfer(cell.transfer, copy, oracle, victim, truth, run, progress)

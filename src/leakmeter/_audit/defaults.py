@@ -70,8 +70,8 @@ def _in_time(plan: Plan, spec: VictimSpec, processes: int, *, limited: bool) -> 
     free = [cell for cell in cells if _adjustable(cell.attack, cell.options)]
 
     def seconds(effort: float) -> float:
-        each = (make_attack(cell.attack, {**cell.options, "effort": effort}) for cell in free)
-        return sum(attack.expected_seconds(spec, cells[0].stops) or 0.0 for attack in each) / cores
+        each = ((make_attack(cell.attack, {**cell.options, "effort": effort}), cell.stops) for cell in free)
+        return sum(attack.expected_seconds(spec, stops) or 0.0 for attack, stops in each) / cores
 
     if not seconds(1.0):
         return plan

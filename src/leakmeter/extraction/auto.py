@@ -23,10 +23,11 @@ from leakmeter.errors import UsageError
 from leakmeter.extraction.base import Attack, AttackJob
 from leakmeter.extraction.chooser import AGAIN, LEAST, MULTIPLIED, SMALL, Chooser, trial_seconds
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
+from leakmeter.extraction.pictured import AsPicture, PicturedOracle, pictured
 from leakmeter.extraction.pool import real_inputs
 from leakmeter.extraction.sources import usual_sources
 from leakmeter.extraction.sources.asking import Asker
-from leakmeter.extraction.students import usual_students
+from leakmeter.extraction.students import STUDENTS, usual_students
 from leakmeter.extraction.students.reduced import reduced_spec
 from leakmeter.extraction.tabular import Tabular
 from leakmeter.oracle.oracle import Oracle
@@ -63,6 +64,7 @@ class Auto(Attack):
         """Of learning, with the trials between rounds of asking and before each copy."""
         if spec.columns is not None:
             return self._tabular().expected_seconds(spec, stops)
+        students = self.students or {*usual_students(reduced_spec(pictured(spec))), *usual_students(spec)}
         spec = reduced_spec(spec)
         seconds, searched, before = 0.0, 0.0, 0
         least, others = (_LEAST_LARGE, _OTHERS_LARGE) if spec.features > SMALL else (0.0, _OTHERS)
@@ -71,7 +73,7 @@ class Auto(Attack):
             for n in (before + (stop - before) * turn / rounds for turn in range(1, rounds + 1)):
                 if n >= LEAST:
                     all_anew = n >= MULTIPLIED * searched
-                    trials = len(self.students or usual_students(spec)) + others if all_anew else AGAIN
+                    trials = len(students) + others if all_anew else AGAIN
                     searched = n if all_anew else searched
                     trial = trial_seconds(self.seconds_for(round(n), spec), self.effort, spec)
                     seconds += trials * max(_TAKEN * trial, least)
@@ -101,9 +103,14 @@ class _Thief(Chooser):
     asker: Asker
 
     def __init__(self, attack: Auto, oracle: Oracle, job: AttackJob) -> None:
-        names = usual_sources(oracle.spec) if attack.sources is None else attack.sources
-        pool = None if attack.pool is None else _pool(attack, oracle.spec)
-        super().__init__(attack, oracle.spec, job, Asker(oracle, names, pool, stream(job.seed, "auto")))
+        spec = pictured(oracle.spec)
+        names = usual_sources(spec) if attack.sources is None else attack.sources
+        pool = None if attack.pool is None else _pool(attack, oracle.spec).reshape(-1, *spec.input_shape)
+        asker = Asker(
+            PicturedOracle(oracle, spec), names, pool, stream(job.seed, "auto"), guessed=spec is not oracle.spec
+        )
+        super().__init__(attack, spec, job, asker, others=usual_students(oracle.spec))
+        self._shape = None if spec is oracle.spec else spec.input_shape
 
     def play(self) -> tuple[nn.Module, Findings]:
         copy: nn.Module | None = None
@@ -111,6 +118,7 @@ class _Thief(Chooser):
         for stop in self.job.stops:
             self._ask(stop)
             copy = self.copied(f"{stop}")
+            copy = copy if self._shape is None else AsPicture(self._shape, copy)
             self.job.observe(copy, len(self.asker.x))
             if self.asker.exhausted:
                 break
@@ -124,13 +132,18 @@ class _Thief(Chooser):
         few = min(max(_FEW * sources, round(explored * stop)), math.ceil(stop / 2))
         if len(asker.x) < few:
             asker.explore(few - len(asker.x))
-        blind = asker.answer.view.tells_logits and not self._lopsided()
+        blind = asker.answer.view.tells_logits and not self._lopsided() and len(self.spec.input_shape) == 3
         start, rounds = len(asker.x), 2 if blind else self.attack.rounds
         for turn in range(rounds):
             goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
             best = None if turn == 0 or len(asker.x) < LEAST else self.best(f"{stop}-{turn}")
             chosen = best is not None and (self.coarse(best) or self._lopsided())
-            asker.exploit(goal, best.model if best is not None and chosen else None)
+            asker.exploit(goal, best.model if best is not None and chosen else None, self._useless())
+
+    def _useless(self) -> tuple[str, ...]:
+        """Sources that tell nothing of such a victim: what trees learn best has its thresholds between the corners."""
+        stepped = self.ranking and not STUDENTS[self.ranking[0].candidates[0].student].differentiable
+        return ("corners",) if stepped else ()
 
     def _lopsided(self) -> bool:
         """Whether answers name few of the classes: exact ones tell as much anywhere, but nothing of classes not met."""

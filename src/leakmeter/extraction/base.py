@@ -84,6 +84,8 @@ class Attack(BaseModel, ABC):
     reads_explanations: ClassVar[bool] = False
     """Whether it makes something of explanations; only such an attack can say what showing them gives away."""
 
+    reads_labels_only: ClassVar[bool] = False
+    """Whether it makes nothing of what a view shows beyond labels: what it gets from labels, it gets from any view."""
     certified: ClassVar[bool] = False
     """Whether its copies set out to be exact, so that a certificate is measured for them."""
     single_score: ClassVar[bool] = False

@@ -86,9 +86,12 @@ class Chooser:
     Of large pictures the asker holds what students see, reduced; a copy takes the victim's own.
     """
 
-    def __init__(self, attack: Settings, spec: VictimSpec, job: AttackJob, asker: Answered) -> None:
+    def __init__(
+        self, attack: Settings, spec: VictimSpec, job: AttackJob, asker: Answered, others: tuple[str, ...] = ()
+    ) -> None:
         self.attack, self.job, self.asker = attack, job, asker
         self.victim, self.spec = spec, reduced_spec(spec)
+        self.students = attack.students or tuple(dict.fromkeys((*usual_students(self.spec), *others)))
         self.ranking: list[_Trial] = []
         self.searched = 0
         """How many answers there were when all candidates were last compared."""
@@ -126,9 +129,10 @@ class Chooser:
         learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
         part = _Part(x, self.asker.answer, learned, held)
         if len(x) < MULTIPLIED * self.searched:
-            names = [*(self.attack.students or usual_students(self.spec))]
             again = close(self.ranking, self.doubt)
-            again.sort(key=lambda trial: names.index(trial.candidates[0].student))  # the simpler first, as before
+            again.sort(
+                key=lambda trial: self.students.index(trial.candidates[0].student)
+            )  # the simpler first, as before
             trials = [self._try(trial.candidates[0], part, name) for trial in again]
         else:
             trials, self.searched = self._search(part, name), len(x)
@@ -143,8 +147,7 @@ class Chooser:
     def _simplest(self) -> _Trial:
         """What to use where there are too few answers to hold some out."""
         way, change = self._readings()[0], augmentations(self.spec)[0]
-        names = self.attack.students or usual_students(self.spec)
-        student = "linear" if "linear" in names else names[0]
+        student = "linear" if "linear" in self.students else self.students[0]
         return _Trial((Candidate(student, way, change),), 0.0, Mean([]))
 
     def _readings(self) -> tuple[Reading, ...]:
@@ -153,21 +156,35 @@ class Chooser:
     def _search(self, part: _Part, name: str) -> list[_Trial]:
         """Students first, then for the best of them other ways to read answers, then the other augmentations."""
         ways, changes = self._readings(), augmentations(self.spec)
-        names = self.attack.students or usual_students(self.spec)
-        trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in names]
+        trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in self.students]
         for trial in part.ranked(trials)[: 1 if self.spec.features > SMALL else _READERS]:
             one = trial.candidates[0]
             others = [way for way in told_apart(one.student, ways[1:]) if way != "labels"]
             trials += [self._try(replace(one, reading=way), part, name) for way in others]
         if len(ways) > 1:
-            best = part.ranked(trials)[0].candidates[0]
-            errors = _ERRORS if STUDENTS[best.student].trained else 0.0
-            trials += self._if_better(replace(best, reading="labels"), trials, part, name, errors)
+            trials = self._labels_or_more(trials, part, name)
         for change in changes[1:]:
             best = part.ranked(trials)[0].candidates[0]
             errors = _ERRORS if self.spec.features > SMALL else 1.0
             trials += self._if_better(replace(best, augmentation=change), trials, part, name, errors)
         return trials
+
+    def _labels_or_more(self, trials: list[_Trial], part: _Part, name: str) -> list[_Trial]:
+        """The trials, with one of labels alone if these are better: a defense may have spoiled the rest of the answers.
+
+        A network learns labels sooner and scores better, so short trials flatter labels: if they are ahead of scores,
+        trials several times as long decide.
+        """
+        best = part.ranked(trials)[0].candidates[0]
+        alone = replace(best, reading="labels")
+        trained = STUDENTS[best.student].trained
+        ahead = self._if_better(alone, trials, part, name, _ERRORS if trained else 0.0)
+        if not (ahead and trained):
+            return trials + ahead
+        more, less = (self._try(one, part, f"{name}-longer", _LONGER) for one in (best, alone))
+        self.tried[str(less)] = less.held_out
+        others = [trial for trial in trials if trial.candidates != more.candidates]
+        return [*others, less if less.held_out >= more.held_out + _ERRORS * part.error(more.held_out) else more]
 
     def _if_better(
         self, candidate: Candidate, trials: list[_Trial], part: _Part, name: str, errors: float
@@ -177,9 +194,9 @@ class Chooser:
         self.tried[str(less)] = less.held_out
         return [less] if less.held_out >= best.held_out + errors * part.error(best.held_out) else []
 
-    def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
+    def _try(self, candidate: Candidate, part: _Part, name: str, times: float = 1.0) -> _Trial:
         x, answer = part.x[part.learned], part.answer.rows(part.learned)
-        seconds = trial_seconds(self._seconds(len(x)), self.attack.effort, self.spec)
+        seconds = times * trial_seconds(self._seconds(len(x)), self.attack.effort, self.spec)
         try:
             model = self.fit(candidate, x, answer, f"{name}-trial", seconds)
         except Inconclusive:  # it diverged
@@ -268,6 +285,7 @@ LEAST, MULTIPLIED = 40, 4  # answers from which some are held out; growth after 
 _TRIALS, _TRIALS_LARGE, _SHORTEST = 8, 12, 1.0  # a trial takes this fraction of a copy's time, some seconds at least
 SMALL = 1024  # features up to which a network has time enough to learn twice
 _ERRORS = 2.0  # standard errors by which to learn from less must be better
+_LONGER = 5.0  # times as long are trials that decide whether labels are all that answers are good for
 _LITTLE = 0.2  # effort below which also these are cut
 _READERS = 2  # students that try every reading, of small inputs
 _MEMBERS, _MEMBER = 4, 2.0  # copies at most whose mean is taken, and seconds that each has at least

@@ -25,17 +25,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from leakmeter.errors import NotApplicable
-from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.matching import Matching, matching
-from leakmeter.extraction.pool import GAUSSIAN
 from leakmeter.extraction.reader import Lesson, Reader, answers_alone, spread
-from leakmeter.extraction.sources.tables import amounts
 from leakmeter.extraction.targets import answered_scores, kl_loss, two_columns
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.explanations.baseline import baseline, players
 from leakmeter.oracle.explanations.occlusion import Occlusion
 from leakmeter.oracle.view import View
-from leakmeter.seeds import stream
 from leakmeter.training.loop import Batch, Recipe
 from leakmeter.victims.spec import VictimSpec
 
@@ -48,7 +44,7 @@ class Gradients(Reader):
 
     single_score: ClassVar[bool] = True
     lam: float | None = Field(default=None, ge=0)
-    """λ: what the answers weigh beside the explanations; None: 0.1, or 1 where these leave much open."""
+    """λ: what the answers weigh beside the explanations; None: 0.1 beside gradients, 1 beside what leaves more open."""
     recipe: Recipe = Recipe(steps=1000, batch=16, lr=5e-3, schedule="cyclic")
 
     def check(self, spec: VictimSpec, view: View) -> None:
@@ -70,12 +66,6 @@ class Gradients(Reader):
         loss = partial(self._loss, shown, spread(answer), self._weight(answer))
         return Lesson(self._filled(x, answered_scores(answer), torch.arange(len(x))), loss, self.recipe.batch)
 
-    def _pool(self, spec: VictimSpec, job: AttackJob) -> Tensor:
-        """Of tables rows that look as rows do."""
-        if isinstance(self.pool, str) and self.pool == GAUSSIAN and spec.columns is not None and job.stops:
-            return amounts(job.stops[-1], spec, stream(job.seed, "pool"))
-        return super()._pool(spec, job)
-
     def _filled(self, *columns: Tensor) -> Batch:
         """Very few queries fill the batch several times over: each copy of a row meets another combination."""
         times = max(1, self.recipe.batch // len(columns[0]))
@@ -87,7 +77,7 @@ class Gradients(Reader):
             return self.lam
         explanation = answer.view.explanation
         assert explanation is not None
-        return _WHOLE if explanation.linear and not answer.view.protections else _PART
+        return _WHOLE if explanation.name == "gradient" and not answer.view.protections else _PART
 
     @staticmethod
     def _loss(

@@ -5,7 +5,10 @@ each row instead, and compares the explanation of `<a, scores>` alone: without b
 scores. Where they are not (Grad-CAM, reasons, signs, ranks), the combination is one class, drawn at random.
 
 Slopes of probabilities become slopes of their logarithms, protected or not: the probability to divide by is shown, and
-dividing by it changes neither signs nor ranks.
+dividing by it changes neither signs nor ranks. Slopes times inputs are divided by the inputs, where these are not zero.
+
+A student is explained by few random draws where the server took many. The error of one draw, squared, is too large by
+how much draws differ, and would teach a student whose draws do not; the product of the errors of two is right.
 """
 
 from __future__ import annotations
@@ -25,8 +28,9 @@ from leakmeter.victims.victim import Question
 
 _FLOOR = 1e-30  # the gradient of a probability below this loses digits in single precision
 _ROUNDING = 10  # steps of rounding a probability must be worth before anything is divided by it
-_INPUTS = 400  # that a student is asked in one step to explain some rows, or one
-_SLOPES = ("gradient", "smoothgrad", "gradxinput")
+_NUMBERS = 100_000  # that inputs hold which a student is asked in one step to explain some rows, or one
+_SLOPES = ("gradient", "gradxinput")
+_ONE = torch.ones(1)
 
 
 class Matching(Protocol):
@@ -40,15 +44,20 @@ def matching(x: Tensor, answer: Answer, spec: VictimSpec) -> Matching:
     """How to compare a student with the explanations in an answer to `x`."""
     explanation, protections = answer.view.explanation, answer.view.protections
     assert explanation is not None
-    if explanation.name in _SLOPES and all(protection.linear for protection in protections):
-        return Explanations(answer, x if explanation.name == "gradxinput" else _units(spec))
-    return OwnExplanations(answer, spec)
+    if explanation.name not in _SLOPES or not all(protection.linear for protection in protections):
+        return OwnExplanations(answer, spec)
+    units = _units(spec)
+    if explanation.name != "gradxinput":
+        return Explanations(answer, units, units)
+    if protections:  # divided by a small input, noise would be large
+        return Explanations(answer, mine=x)
+    return Explanations(answer, torch.where(x != 0, units / x, 0.0), units * (x != 0))
 
 
-def _units(spec: VictimSpec) -> Tensor | None:
-    """What makes gradients by features of different ranges comparable."""
+def _units(spec: VictimSpec) -> Tensor:
+    """What makes gradients by features of different ranges comparable, [1, ...]."""
     width = spec.width
-    return None if width is None or not width.dim() else width.float()[None]
+    return _ONE if width is None or not width.dim() else width.float()[None]
 
 
 class Explanations:
@@ -58,12 +67,10 @@ class Explanations:
     shown, the probability to divide by is unknown: there the directions of the gradients are compared.
     """
 
-    def __init__(self, answer: Answer, times: Tensor | None = None) -> None:
-        """`times`: what gradients are multiplied by before they are compared; those shown may be so already."""
-        self.times = times
-        self.gradients = answer.explanation
-        if times is not None and answer.view.explanation is not None and answer.view.explanation.name != "gradxinput":
-            self.gradients = self.gradients * times[:, None]
+    def __init__(self, answer: Answer, theirs: Tensor = _ONE, mine: Tensor = _ONE) -> None:
+        """`theirs` and `mine`: what the gradients shown and the student's are multiplied by, to be compared."""
+        self.times = mine
+        self.gradients = answer.explanation * theirs[:, None]
         self.of_logits = answer.view.kind == "logits" or answer.classes == 1
         self.directions = answer.view.kind == "labels" and not self.of_logits
         self.weights = answer.shown.float() if self.of_logits or self.directions else _by_probability(answer)
@@ -74,10 +81,8 @@ class Explanations:
         logits = model(x.requires_grad_())
         a = self.draw(rows, draws)
         gradient = torch.autograd.grad((a * self.scores(logits)).sum(), x, create_graph=True)[0]
-        if self.times is not None:
-            times = self.times if len(self.times) == 1 else self.times[rows.cpu()]
-            gradient = gradient * times.to(gradient)
-        return logits, self.error(gradient, a, rows)
+        times = self.times if len(self.times) == 1 else self.times[rows.cpu()]
+        return logits, self.error(gradient * times.to(gradient), a, rows)
 
     def draw(self, rows: Tensor, draws: torch.Generator) -> Tensor:
         """A random combination of the scores shown for each row, [n, classes].
@@ -176,34 +181,40 @@ class OwnExplanations:
         self.spec = replace(spec, outputs="logits", dtype=torch.float32)
         self.explanation, self.protections = explanation.fewer(self.spec), view.protections
         self.shown = answer.explanation
+        self.times = 2 if explanation.sampled else 1
         self.linear = explanation.linear and all(protection.linear for protection in view.protections)
         self.logits = view.kind == "logits" or (answer.classes > 1 and _of_logits(answer))
         slopes = explanation.name in _SLOPES
         self.log = slopes and view.kind in ("probs", "top")
         self.weights = _by_probability(answer) if self.log else answer.shown.float()
-        units = _units(spec) if slopes and explanation.name != "gradxinput" else None
-        self.units = torch.ones(1) if units is None else units[:, None]
+        self.units = _units(spec)[:, None] if slopes and explanation.name != "gradxinput" else _ONE
         self.power = self._power()
 
     def loss(self, model: nn.Module, x: Tensor, rows: Tensor, draws: torch.Generator) -> tuple[Tensor, Tensor]:
         """The logits, and how far the student's own explanation is from what could have been shown so."""
         logits, student = model(x), Student(model, self.spec)
-        some = max(1, _INPUTS // self.explanation.work(student))
+        some = max(1, _NUMBERS // (self.spec.features * self.times * self.explanation.work(student)))
         x, rows = x[:some], rows[:some]
         a, scale = self.draw(rows, draws)
-        seed = int(torch.randint(2**62, (1,), generator=draws, device=draws.device))
-        question = Question(torch.Generator().manual_seed(seed))
-        own = Combined(student, question, self.logits, None, graph=True, a=a * scale, log=self.log)
         try:
-            soft = self.explanation.soft(x, own)
+            softs = [self._own(student, x, a * scale, draws) for _ in range(self.times)]
         except NotApplicable:  # a student that has no convolution has no map of it
             return logits, torch.zeros(())
         wanted = torch.einsum("nc,nc...->n...", a, self.shown[rows.cpu()].to(a))[:, None]
-        teller = self.protections[-1] if self.protections else self.explanation
+        power = self.power * scale.view(-1, *[1] * (wanted.dim() - 1)) ** 2 / self.units.to(scale) ** 2
+        if self.linear:
+            return logits, ((softs[0] - wanted) * (softs[-1] - wanted) / power).flatten(1).sum(1).mean()
+        teller, soft = self.protections[-1] if self.protections else self.explanation, torch.stack(softs).mean(0)
         if len(self.protections) > 1 and any(each.hides for each in self.protections):
             soft = torch.where(wanted != 0, soft, torch.zeros_like(soft))
-        power = self.power * scale.view(-1, *[1] * (wanted.dim() - 1)) ** 2 / self.units.to(scale) ** 2
         return logits, teller.mismatch(soft, wanted, power)
+
+    def _own(self, student: Student, x: Tensor, a: Tensor, draws: torch.Generator) -> Tensor:
+        """The student's explanation of a combination of its scores."""
+        seed = int(torch.randint(2**62, (1,), generator=draws, device=draws.device))
+        question = Question(torch.Generator().manual_seed(seed))
+        scores = Combined(student, question, self.logits, None, graph=True, a=a, log=self.log)
+        return self.explanation.soft(x, scores)
 
     def draw(self, rows: Tensor, draws: torch.Generator) -> tuple[Tensor, Tensor]:
         """A random combination of the scores shown for each row, [n, classes]; one of them where it must be.

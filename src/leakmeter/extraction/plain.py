@@ -32,6 +32,7 @@ class Plain(Attack):
     """Blind queries, labels, and the better of two students that need no tuning."""
 
     single_score: ClassVar[bool] = True
+    reads_labels_only: ClassVar[bool] = True
 
     def check(self, spec: VictimSpec, view: View) -> None:
         """Refuses inputs too large for logistic regression."""

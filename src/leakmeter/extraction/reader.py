@@ -3,8 +3,9 @@
 Many explanations leave open what the answers decide: signs (sizes alone, ranks), scale (signs alone, reasons) and
 constants. A student that has learned the answers is where these are right, and goes on from there.
 
-Whoever is shown an explanation may ignore it. Some of the answers are held out; a student that learned the others is
-asked for them before and after it read the explanations, and where reading did not help, explanations are left aside.
+Whoever is shown an explanation may ignore it. Some of the answers are held out; of two students that learned the others
+one reads the explanations while the other learns the answers on, and where the reader is further from those held out,
+explanations are left aside and the answers learned on.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from torch import Tensor, nn
 
 from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import AttackJob
-from leakmeter.extraction.pool import PoolAttack
+from leakmeter.extraction.pool import GAUSSIAN, PoolAttack
+from leakmeter.extraction.sources.tables import amounts, table_of
 from leakmeter.extraction.students.scaled import by_feature
 from leakmeter.extraction.targets import answered_scores, kl_loss, two_columns
 from leakmeter.oracle.answer import Answer
@@ -54,6 +56,12 @@ class Reader(PoolAttack):
     def lesson(self, x: Tensor, answer: Answer, spec: VictimSpec) -> Lesson:
         """What answers and explanations together teach."""
 
+    def _pool(self, spec: VictimSpec, job: AttackJob) -> Tensor:
+        """Of tables rows that look as rows do."""
+        if isinstance(self.pool, str) and self.pool == GAUSSIAN and job.stops and table_of(spec) is not None:
+            return amounts(job.stops[-1], spec, stream(job.seed, "pool"))
+        return super()._pool(spec, job)
+
     def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob, spec: VictimSpec) -> None:
         """Fits the student to the answers, and to the explanations if that helps."""
         with by_feature(spec, x, student, job.device) as network:
@@ -62,20 +70,23 @@ class Reader(PoolAttack):
                 self._learn(network, answers_alone(x, answer), job, "answers", len(x))
             if ignored:
                 job.notes["explanations ignored at"] = [*job.notes.get("explanations ignored at", []), len(x)]
-            else:
-                self._learn(network, self.lesson(x, answer, spec), job, "student", len(x))
+            lesson = answers_alone(x, answer) if ignored else self.lesson(x, answer, spec)
+            self._learn(network, lesson, job, "student", len(x))
 
     def _helps(self, network: nn.Module, x: Tensor, answer: Answer, job: AttackJob, spec: VictimSpec) -> bool:
-        """Whether a student that reads is nearer to answers it has not seen than it was before."""
+        """Whether a student that reads is as near to answers it has not seen as one that learns answers as long."""
         order = torch.randperm(len(x), generator=stream(job.seed, "held out", len(x)))
         many = min(_MOST, len(x) // _SHARE)
         held, rest = order[:many], order[many:]
-        trial, quiet = copy.deepcopy(network), replace(job, checkpoints=None)
-        shorter = self.model_copy(update={"recipe": _shorter(self.recipe)})
-        shorter._learn(trial, answers_alone(x[rest], answer.rows(rest)), quiet, "trial", len(x))
-        before = _distance(trial, x[held], answer.rows(held))
-        shorter._learn(trial, self.lesson(x[rest], answer.rows(rest), spec), quiet, "trial with explanations", len(x))
-        return _distance(trial, x[held], answer.rows(held)) <= before
+        quiet, shorter = replace(job, checkpoints=None), self.model_copy(update={"recipe": _shorter(self.recipe)})
+        alone, lesson = answers_alone(x[rest], answer.rows(rest)), self.lesson(x[rest], answer.rows(rest), spec)
+        blind = copy.deepcopy(network)
+        shorter._learn(blind, alone, quiet, "trial", len(x))
+        reader = copy.deepcopy(blind)
+        shorter._learn(reader, lesson, quiet, "trial with explanations", len(x))
+        shorter._learn(blind, alone, quiet, "trial without", len(x))
+        read, ignored = (_distance(each, x[held], answer.rows(held)) for each in (reader, blind))
+        return read <= ignored
 
     def _learn(self, network: nn.Module, lesson: Lesson, job: AttackJob, name: str, n: int) -> None:
         fit(

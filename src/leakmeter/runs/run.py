@@ -107,7 +107,7 @@ class Run:
             lock = (self.path / "lock").open("w")
         end = time.monotonic() + patience
         with lock:
-            while not _locks(lock):
+            while not locks(lock):
                 if time.monotonic() >= end:
                     raise UsageError(f"another process is working in {self.path}; wait for it or stop it")
                 time.sleep(0.2)
@@ -118,12 +118,13 @@ def is_held(path: Path) -> bool:
     """Whether a process holds this folder. If one on another machine does, both see one folder, and its locks work."""
     try:
         with (path / "lock").open("r+") as lock:
-            return not _locks(lock)
+            return not locks(lock)
     except OSError:
         return False
 
 
-def _locks(file: IO[str]) -> bool:
+def locks(file: IO[str]) -> bool:
+    """Whether this process now holds the file; False: another does."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

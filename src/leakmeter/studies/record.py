@@ -1,16 +1,22 @@
-"""A study's JSON: cells already there are not computed again; its command, commit and code stand inside."""
+"""A study's JSON: cells already there are not computed again; its command, commit and code stand inside.
+
+Several processes may run one study into one folder: each adds its cells to what the others wrote.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from leakmeter.data.places import cache
 from leakmeter.errors import UsageError
 from leakmeter.files import write_atomic, writing
-from leakmeter.runs.run import environment
+from leakmeter.runs.run import environment, locks
 from leakmeter.studies.provenance import commit, fingerprint
 
 
@@ -35,15 +41,39 @@ class Record:
         if key not in cells:
             start = time.monotonic()
             cells[key] = compute()
-            self.write(seconds=round(self.content["seconds"] + time.monotonic() - start, 1))
+            self._save(time.monotonic() - start)
         return cells[key]
 
     def write(self, **facts: Any) -> dict[str, Any]:
         """Adds facts and writes the file; returns its content."""
         self.content.update(facts)
-        with writing(self.path):
-            write_atomic(self.path, (json.dumps(self.content, indent=1) + "\n").encode())
+        self._save(0.0)
         return self.content
+
+    @contextmanager
+    def claimed(self, part: str) -> Iterator[bool]:
+        """Whether no other process is at this part of the study; keeps others out of it for the `with` block."""
+        with self._lock(part).open("w") as lock:
+            yield locks(lock)
+
+    def _save(self, seconds: float) -> None:
+        """Writes what is here and what others have written."""
+        with self._lock("writing").open("w") as lock:
+            while not locks(lock):
+                time.sleep(0.05)
+            kept = self._kept()
+            self.content["seconds"] = round(kept["seconds"] + seconds, 1)
+            self.content["cells"].update({**kept["cells"], **self.content["cells"]})
+            with writing(self.path):
+                write_atomic(self.path, (json.dumps(self.content, indent=1) + "\n").encode())
+
+    def _lock(self, part: str) -> Path:
+        """A file in the user's cache, of this record and part."""
+        name = hashlib.sha256(f"{self.path.resolve()} {part}".encode()).hexdigest()[:16]
+        folder = cache() / "locks"
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder / name
 
     def _kept(self) -> dict[str, Any]:
         """The cells already there, and the seconds that all of them took."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -53,6 +53,14 @@ class VictimSpec:
     def width(self) -> Tensor | None:
         """`high - low`, or None where a side is open."""
         return self.box.width
+
+    def shaped(self, shape: tuple[int, ...]) -> VictimSpec:
+        """The same inputs in another shape of as many numbers."""
+        edges = (
+            edge if edge is None or edge.dim() == 0 else edge.expand(self.input_shape).reshape(shape)
+            for edge in (self.low, self.high)
+        )
+        return replace(self, input_shape=shape, box=Box(*edges))
 
     def clamp(self, x: Tensor) -> Tensor:
         """The nearest point of the box; in a table the nearest one the columns admit."""

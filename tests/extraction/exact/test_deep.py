@@ -10,8 +10,8 @@ import leakmeter as lm
 from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.certificate import aligned
 from leakmeter.extraction.exact.output import flips
-from leakmeter.extraction.exact.peel import Peeler, Reading, _doubles, components
-from leakmeter.extraction.exact.rows import agree, evidence, merge, signs
+from leakmeter.extraction.exact.peel import Peeler, Reading
+from leakmeter.extraction.exact.rows import agree, components, evidence, merge
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.survey import first_positions
 from leakmeter.extraction.exact.value_survey import value_survey
@@ -103,9 +103,6 @@ def test_a_bend_tells_the_weights_of_units_that_are_on() -> None:
     assert torch.equal(found.known[0, :-1], on)
     cosine = (found.row[0, :-1] @ truth) / (found.row[0, :-1].norm() * truth.norm())
     assert abs(float(cosine)) == pytest.approx(1.0, abs=1e-12)
-    turned = Stack([stack.layers[0].turned(torch.arange(6) % 2 == 0)])
-    facing = signs(turned, x, normal, torch.full((1,), 1e-14), basis, 1e-7)
-    assert torch.equal(facing.votes > 0, torch.arange(6) % 2 == 1)
 
 
 def test_bends_of_one_unit_agree_and_merge() -> None:
@@ -133,7 +130,7 @@ def test_units_that_face_the_other_way_are_told_by_what_passes_by_them() -> None
 def test_one_unit_found_twice_is_one() -> None:
     row, other = torch.randn(2, 6).double()
     layer = Layer.of(torch.stack([row, other, -3 * row, row]), torch.tensor([1.0, 2.0, -3.0, 1.5]).double())
-    assert _doubles(layer).tolist() == [False, False, True, False]
+    assert layer.doubles().tolist() == [False, False, True, False]
 
 
 def test_rows_that_overflowed_end_the_search_and_not_the_audit(oracle, monkeypatch) -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from leakmeter.extraction.exact.follow import facing, follow
+from leakmeter.extraction.exact.follow import follow
 from leakmeter.extraction.exact.kinks import Trace
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.survey import Survey
@@ -44,24 +44,18 @@ class Surface:
         return Survey(origin, along, (-1.0, 1.0), at, normals, torch.full_like(at, 1e-13), nothing, True)
 
 
-@pytest.mark.parametrize(
-    ("widths", "oriented"),
-    [((6, 14, 9, 1), True), ((6, 14, 9, 1), False), ((5, 9, 9, 7, 1), True)],
-    ids=["first layer", "first layer, unknown which way it faces", "second layer"],
-)
-def test_a_surface_followed_tells_every_weight(widths: tuple[int, ...], oriented: bool) -> None:
+@pytest.mark.parametrize("widths", [(6, 14, 9, 1), (5, 9, 9, 7, 1)], ids=["first layer", "second layer"])
+def test_a_surface_followed_tells_every_weight(widths: tuple[int, ...]) -> None:
     parts, found = layers(widths, seed=3), 0
     depth = len(widths) - 3
     truth, below = Stack(parts[: depth + 1]), Stack([layer.clone() for layer in parts[:depth]])
-    if not oriented:
-        below.layers[-1] = below.layers[-1].turned(torch.arange(widths[depth]) % 3 == 0)
     for unit in range(5):
         surface = Surface(truth, unit)
         x = surface.place(torch.randn(widths[0]).double())
         z, normal = surface.slope(x)
         if not abs(float(z)) < 1e-9 or not bool(normal.isfinite().all()):
             continue  # Newton's steps ended elsewhere
-        row = follow(below, x, normal / normal.norm(), surface.across, 1e-6, oriented=oriented)
+        row = follow(below, x, normal / normal.norm(), surface.across, 1e-6)
         if row is not None:
             found += 1
             truth_row = parts[depth].weight[unit] * row.known
@@ -69,20 +63,3 @@ def test_a_surface_followed_tells_every_weight(widths: tuple[int, ...], oriented
             assert abs(float(cosine)) == pytest.approx(1.0, abs=1e-9)
             assert surface.asked <= 4 * widths[depth]
     assert found >= 1
-
-
-def test_rows_that_were_followed_tell_which_way_the_units_below_face() -> None:
-    parts = layers((6, 14, 9, 1), seed=1)
-    turned = torch.arange(14) % 3 == 0
-    below, truth = Stack([parts[0].turned(turned)]), Stack(parts[:2])
-    rows = []
-    for unit in range(9):
-        surface = Surface(truth, unit)
-        x = surface.place(torch.randn(6).double())
-        z, normal = surface.slope(x)
-        row = follow(below, x, normal, surface.across, 1e-6, oriented=False) if abs(float(z)) < 1e-9 else None
-        rows += [] if row is None else [row]
-    assert facing(below, rows[:1]) is None
-    found = facing(below, rows)
-    assert found is not None
-    assert torch.equal(found, turned)

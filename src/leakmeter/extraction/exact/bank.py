@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from leakmeter.extraction.exact.kinks import Trace
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.survey import Survey
 
@@ -29,10 +30,43 @@ class Bank:
         self.long = torch.tensor([not survey.short for survey in surveys])
         """Which lines were not laid on purpose, [lines]."""
 
+    def bend(self, row: int) -> tuple[Tensor, Tensor, float]:
+        """Place, normal and how far off that may be, of one bend."""
+        return self.x[row], self.normals[row], float(self.error[row])
+
+    def along(self, rows: Tensor) -> Tensor:
+        """The directions of the lines that bends lie on, [k, d]."""
+        return torch.stack([self.surveys[int(line)].along for line in self.line[rows]])
+
+    def beside(self, rows: Tensor, basis: Tensor) -> tuple[Tensor, Tensor]:
+        """The Jacobians just before and just after bends, along the columns of `basis`, [k, C, r] each."""
+        first = torch.searchsorted(self.line, self.line)
+        found = []
+        for row in rows.tolist():
+            survey = self.surveys[int(self.line[row])]
+            after = int(torch.searchsorted(survey.cells.t, survey.t[row - int(first[row])]))
+            pair = survey.cells.g[[max(after - 1, 0), min(after, len(survey.cells.t) - 1)]]
+            found.append(pair @ basis)
+        both = torch.stack(found)
+        return both[:, 0], both[:, 1]
+
+    def cells(self, most: int, basis: Tensor) -> tuple[Tensor, Tensor]:
+        """Some of the points whose Jacobians are known, [n, d], and these along the columns of `basis`, [n, C, r]."""
+        x, cells = cells_of(self.surveys)
+        sure = cells.g_noise.isfinite().nonzero()[:, 0]
+        some = sure[:: len(sure) // most + 1]
+        return x[some], cells.g[some] @ basis
+
     def lines_of(self, matched: Tensor) -> Tensor:
         """On how many long lines each unit was met, [h], given which bends are whose, [m, h]."""
         met = torch.zeros(len(self.surveys), matched.shape[1]).index_add(0, self.line, matched.float()) > 0
         return met[self.long].sum(0)
+
+
+def cells_of(surveys: list[Survey]) -> tuple[Tensor, Trace]:
+    """Every point of lines whose linear piece is known, [n, d], and these pieces."""
+    cells = Trace.all([survey.safe_cells for survey in surveys])
+    return torch.cat([survey.at(survey.cells.t) for survey in surveys]), cells
 
 
 def claims(stack: Stack, bank: Bank, basis: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:

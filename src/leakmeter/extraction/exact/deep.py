@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.asking import Asker
-from leakmeter.extraction.exact.bank import Bank
+from leakmeter.extraction.exact.bank import Bank, cells_of
 from leakmeter.extraction.exact.boundary import find_boundary
-from leakmeter.extraction.exact.kinks import CrowdedError, Trace
+from leakmeter.extraction.exact.kinks import CrowdedError
 from leakmeter.extraction.exact.line import SaturatedError
 from leakmeter.extraction.exact.output import Known, regress
 from leakmeter.extraction.exact.peel import Peeler
@@ -185,7 +185,7 @@ class DeepSearch:
     def read(self) -> tuple[Known | None, Tensor, Tensor]:
         """The copy that all lines together show; every point asked, and how far off the copy is there (1: too far)."""
         reading = self.peeler.read()
-        x, cells = self._cells()
+        x, cells = cells_of(self.surveys)
         if not len(x):  # the budget ended before any cell was known
             return None, x, x.new_empty(0)
         known = regress(reading.stack, x, cells)
@@ -195,19 +195,9 @@ class DeepSearch:
 
     def closer(self, one: Callable[[Tensor], Tensor], other: Callable[[Tensor], Tensor]) -> bool:
         """Whether one copy is mostly closer than the other to what was asked."""
-        x, cells = self._cells()
+        x, cells = cells_of(self.surveys)
         off = [(copy(x) - cells.f).norm(dim=1) for copy in (one, other)]
         return float((off[0] < off[1]).double().mean()) > 0.5
-
-    def _better(self, one: Known, other: Known) -> bool:
-        """Whether a copy explains more of what was asked than another; as much: whether it is mostly closer."""
-        x, cells = self._cells()
-        unexplained = [int((self.off(copy, x, cells.f) > 1).sum()) for copy in (one, other)]
-        return unexplained[0] < unexplained[1] or (unexplained[0] == unexplained[1] and self.closer(one, other))
-
-    def _cells(self) -> tuple[Tensor, Trace]:
-        cells = Trace.all([survey.safe_cells for survey in self.surveys])
-        return torch.cat([survey.at(survey.cells.t) for survey in self.surveys]), cells
 
     def off(self, known: Known, x: Tensor, values: Tensor) -> Tensor:
         """How far off the copy is, against what is allowed."""

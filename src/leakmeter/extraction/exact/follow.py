@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.rows import pinned
-from leakmeter.extraction.exact.stack import Stack
+from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.survey import Survey
 from leakmeter.extraction.exact.weights import Explore
 from leakmeter.seeds import stream
@@ -36,6 +36,12 @@ class Followed:
     x: Tensor
     normal: Tensor
 
+    def layer(self, below: Stack) -> Layer:
+        """The unit, which is zero at its place."""
+        scale = self.weight.norm().clamp(min=1e-300)
+        bias = -(self.weight @ below.features(self.x[None])[0]) / scale
+        return Layer.of((self.weight / scale)[None], bias[None], self.known[None])
+
 
 @dataclass(frozen=True)
 class _Step:
@@ -48,18 +54,16 @@ class _Step:
     """Counted through all layers."""
 
 
-def follow(
-    stack: Stack, x: Tensor, normal: Tensor, explore: Explore, tolerance: float, *, oriented: bool
-) -> Followed | None:
+def follow(stack: Stack, x: Tensor, normal: Tensor, explore: Explore, tolerance: float) -> Followed | None:
     """The row of the unit that bends at x above the stack's last layer; None if it is not told or is no such unit.
 
-    `oriented` says that the last layer's units face the right way: then coefficients of those that are on, if they are
-    few enough, follow from the normal; and a row may come back with some weights unknown.
+    The last layer's units face the right way: coefficients of those that are on, if they are few enough, follow from
+    the normal. A row may come back with some weights unknown.
     """
-    walk = _Walk(stack, x, normal, tolerance, oriented)
+    walk = _Walk(stack, x, normal, tolerance)
     asked = failures = 0
     for _ in range(10 * len(walk.weight) + 20):
-        if oriented and not walk.solve():
+        if not walk.solve():
             return None
         step = None if bool(walk.known.all()) else walk.plan()
         if step is None or asked > 3 * len(walk.weight):
@@ -90,8 +94,8 @@ def _asked(walk: _Walk, step: _Step, explore: Explore) -> bool:
 class _Walk:
     """A place on the surface, and what is known of the row."""
 
-    def __init__(self, stack: Stack, x: Tensor, normal: Tensor, tolerance: float, oriented: bool) -> None:
-        self.stack, self.x, self.normal, self.tolerance, self.oriented = stack, x, normal, tolerance, oriented
+    def __init__(self, stack: Stack, x: Tensor, normal: Tensor, tolerance: float) -> None:
+        self.stack, self.x, self.normal, self.tolerance = stack, x, normal, tolerance
         top = stack.layers[-1]
         self.weight = torch.zeros_like(top.bias)
         self.known = torch.zeros_like(top.linear)
@@ -119,7 +123,7 @@ class _Walk:
         """What is known, if that is all, or all that is on where the walk ended and half of the rest."""
         z = _slopes(self.stack, self.x)[0][self.first :]
         on = self.stack.layers[-1].on(z) > 0
-        enough = bool(self.known.all()) or (self.oriented and bool(self.known[on].all()))
+        enough = bool(self.known.all()) or bool(self.known[on].all())
         if not enough or float(self.known.double().mean()) < 0.5:
             return None
         return Followed(self.weight, self.known, self.x, self.normal)
@@ -176,7 +180,7 @@ class _Walk:
         """The normal in the cell of x, if all weights are known that it depends on."""
         z, gradient = (part[self.first :] for part in _slopes(self.stack, x))
         on = self.stack.layers[-1].on(z)
-        return (self.weight * on) @ gradient if self.oriented and bool(self.known[on > 0].all()) else None
+        return (self.weight * on) @ gradient if bool(self.known[on > 0].all()) else None
 
     def segment(self, step: _Step) -> tuple[Tensor, Tensor] | None:
         """A short line (origin, along; -1 <= t <= 1) across the surface just behind a hyperplane, parallel to that."""
@@ -231,26 +235,3 @@ def _slopes(stack: Stack, x: Tensor) -> tuple[Tensor, Tensor]:
         gradients.append(gradient)
         passed, y = layer.on(z)[:, None] * gradient, layer.activate(z)
     return torch.cat(zs), torch.cat(gradients)
-
-
-def facing(stack: Stack, rows: list[Followed]) -> Tensor | None:
-    """Which units of the last layer face the other way, [h], from rows followed above it; None if that is not told.
-
-    A row of weights w explains its normal but for -(sum of w_i times the gradient of unit i over turned units): linear
-    equations, as many a row as the input has directions, with zeros and ones as their only right answer.
-    """
-    h, first = len(stack.layers[-1].bias), sum(len(layer.bias) for layer in stack.layers[:-1])
-    lefts, rights = [], []
-    for row in rows:
-        z, gradient = (part[first:] for part in _slopes(stack, row.x))
-        terms = row.weight[:, None] * gradient / row.normal.norm()
-        lefts.append(terms.T)
-        rights.append(terms[z > 0].sum(0) - row.normal / row.normal.norm())
-    left, right = torch.cat(lefts), torch.cat(rights)
-    if int(torch.linalg.matrix_rank(left, rtol=1e-9)) < h:
-        return None
-    found: Tensor = torch.linalg.lstsq(left, right[:, None]).solution[:, 0]
-    turned = found.round()
-    if bool(((turned != 0) & (turned != 1)).any()) or float((left @ turned - right).abs().max()) > 1e-3:
-        return None
-    return turned > 0

@@ -16,6 +16,9 @@ _DIRECTIONS = 4
 _ROUNDS, _BETTER = 40, 0.9
 _FITS = 1e6
 """Times rounding: what is farther off than that is not explained."""
+_FEW = 4
+_UNUSED = 1e-7
+"""Units that outputs make so much less of than of others are none."""
 _NOTHING = 1e-4
 """A share of the weights below which a term that passes by the last layer is rounding."""
 
@@ -80,7 +83,19 @@ def regress(stack: Stack, x: Tensor, cells: Trace) -> Known:
         solution = solve(*design(stack, x, cells, True), len(x))
         stack = _oriented(stack, solution)
     solution = solve(*design(stack, x, cells, False), len(x))
+    if stack.layers:
+        size = solution[:-1].norm(dim=1) * stack.layers[-1].weight.norm(dim=1)
+        used = size > _UNUSED * size.max() if len(size) else size > 0
+        # a row that was found twice, once with a weight missing, is only needed once
+        stack = Stack([*stack.layers[:-1], stack.layers[-1][used]])
+        solution = torch.cat([solution[:-1][used], solution[-1:]])
     return Known(stack, solution[:-1].T, solution[-1], x[:0])
+
+
+def passed_by(stack: Stack, x: Tensor, cells: Trace) -> Tensor:
+    """The rows [p, units below] of what passes by the last hidden layer; none if they are many: units are missing."""
+    top = _oriented(stack, solve(*design(stack, x, cells, True), len(x))).layers[-1]
+    return top.weight[top.linear] if int(top.linear.sum()) <= _FEW else top.weight[:0]
 
 
 def _oriented(stack: Stack, solution: Tensor) -> Stack:

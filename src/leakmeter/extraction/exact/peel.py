@@ -8,22 +8,29 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from leakmeter.extraction.exact.bank import Bank, claims, first_layer
+from leakmeter.extraction.exact.bank import Bank, cells_of, claims, first_layer
 from leakmeter.extraction.exact.beside import beside
-from leakmeter.extraction.exact.follow import Followed, facing, follow
-from leakmeter.extraction.exact.rows import agree, evidence, merge, signs
+from leakmeter.extraction.exact.follow import Followed, follow
+from leakmeter.extraction.exact.output import passed_by
+from leakmeter.extraction.exact.passing import passing_rows, switched
+from leakmeter.extraction.exact.rows import agree, components, evidence, merge, outside
+from leakmeter.extraction.exact.sides import odds
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.survey import Survey
 from leakmeter.extraction.exact.suspects import Suspects
 from leakmeter.extraction.exact.weights import Explore, Precision, Weights
 
-_UNSEEN = 0.05
+_UNSEEN = 0.2
 """Crossings without a bend that a unit may have, against those with one."""
 _FAILURES, _FEW, _MANY_LINES = 48, 12, 9
 """Bends tried in vain as units that no other bend shows; fewer while lines are few: one more shows more."""
-
-_SAME = 1e-4
-"""Rows at a smaller angle are one unit's."""
+_STARTS = 4
+_LAST = 0.1
+"""The share of bends that nothing explains below which a layer is taken for the last hidden one."""
+_TOLD, _SAMPLE = 0.1, 64
+"""The least share of the bends above a layer that tell their rows themselves; where fewer do, surfaces are followed."""
+_SURE = 5.0
+"""The least logarithm of the odds that a unit faces the way it is taken to."""
 
 
 @dataclass
@@ -44,11 +51,16 @@ class Peeler:
         self.tried: set[tuple[float, ...]] = set()
         self.kept: list[Layer] = []
         """Layers with rows that were followed, which took many questions: they are not read again."""
-        self.rows: dict[int, list[Followed]] = {}
-        """Rows followed to see which way the units below them face, by the number of layers below."""
+        self.followed = False
+        self.vain = 0
+        """Bends tried in vain since lines were last read."""
 
     def read(self, again: int = 2) -> Reading:
         """Peels layer after layer until no bend is left or none can be explained; from the start if that helps."""
+        self.vain = 0
+        return self._read(again)
+
+    def _read(self, again: int) -> Reading:
         bank, self.added = Bank(self.surveys()), set[tuple[float, ...]]()
         reading = Reading(Stack([]), bank.clear.clone())
         layer = first_layer(bank, self.precision.tolerance)
@@ -61,7 +73,7 @@ class Peeler:
         self._see(layer)
         if not all(self._put(reading, bank, known) for known in self.kept):
             self._forget()
-            return self.read(again)
+            return self._read(again)
         if not self.kept and self._accept(reading, bank, layer):
             layer = reading.stack.layers[0]
             layer = layer.join(Layer.passing(beside(layer, bank, self.precision.tolerance)))
@@ -70,8 +82,8 @@ class Peeler:
         while reading.stack.layers and bool(reading.open.any()) and self._on_top(reading, bank):
             pass
         again = again if self._leftovers(reading, bank, deeper=again > 0) else 0
-        self.kept = reading.stack.layers if self.rows else []
-        return self.read(again - 1) if again else reading
+        self.kept = reading.stack.layers if self.followed else []
+        return self._read(again - 1) if again else reading
 
     def _see(self, layer: Layer) -> None:
         """Looks along the directions that a first layer sees."""
@@ -81,7 +93,7 @@ class Peeler:
     def _more(self, bank: Bank, layer: Layer) -> bool:
         """Whether lines confirm units of a first layer that the kept one lacks."""
         both, known = self.kept[0].join(layer), len(self.kept[0].bias)
-        new = both[known:][~_doubles(both)[known:]]
+        new = both[known:][~both.doubles()[known:]]
         self._see(both)
         return len(new.bias) > 0 and bool(self._confirmed(Stack([new]), bank)[0].any())
 
@@ -89,7 +101,7 @@ class Peeler:
         """Drops what was followed above layers that turned out to be others."""
         if self.kept:
             self.tried.clear()
-        self.kept, self.rows = [], {}
+        self.kept, self.followed = [], False
 
     def _put(self, reading: Reading, bank: Bank, layer: Layer) -> bool:
         """Puts a kept layer on top as it is; False where lines lack more of a unit's bends than they show.
@@ -109,7 +121,10 @@ class Peeler:
 
     def _on_top(self, reading: Reading, bank: Bank) -> bool:
         """Orients the last layer and puts another on it; False if none can be read."""
-        self._orient(reading, bank)
+        if not self._orient(reading, bank):
+            return False
+        if len(reading.stack.layers) > 1:
+            self._pass_by(reading, bank)
         for make in (self._grouped, self._followed):
             layer = make(reading, bank) if bool(reading.open.any()) else None
             if layer is not None and self._accept(reading, bank, layer):
@@ -125,15 +140,27 @@ class Peeler:
             stack.layers[-1], refuted = self.weights.complete(stack, bank, keep, matched)
             keep, matched = self._confirmed(stack, bank)
             keep &= ~refuted
+            self._walk(stack, bank, keep, matched)
         if len(stack.layers) == 1:
             keep[keep.clone()] = ~self.suspects.refuted(stack.layers[-1][keep], bank, matched[:, keep])
-        keep &= ~_doubles(stack.layers[-1])
+        keep &= ~stack.layers[-1].doubles()
         if not bool((keep & ~layer.linear).any()):
             stack.layers.pop()
             return False
         stack.layers[-1] = stack.layers[-1][keep]
         reading.open &= ~matched[:, keep].any(1)
         return True
+
+    def _walk(self, stack: Stack, bank: Bank, keep: Tensor, matched: Tensor) -> None:
+        """Follows the surfaces of units of the last layer whose weights no corner told, once lines show no more."""
+        below, top = Stack(stack.layers[:-1]), stack.layers[-1]
+        for unit in (keep & ~top.known.all(1)).nonzero()[:, 0].tolist():
+            for i in matched[:, unit].nonzero()[:, 0].tolist()[:_STARTS]:
+                told = int(bank.long.sum()) < _MANY_LINES or self._tired(bank) or bool(top.known[unit].all())
+                row = None if told else self._follow(below, bank, i)
+                if row is not None and bool(row.known.all()):
+                    one = row.layer(below)
+                    top.weight[unit], top.bias[unit], top.known[unit] = one.weight[0], one.bias[0], True
 
     def _confirmed(self, stack: Stack, bank: Bank) -> tuple[Tensor, Tensor]:
         """Which units of the last layer the lines confirm, [h], and which bends are theirs, [m, h]."""
@@ -143,59 +170,75 @@ class Peeler:
         single = matched.any(0) & (missing == 0) & top.known.all(1) & (int(bank.long.sum()) >= 3)
         return several | single | top.linear, matched
 
-    def _orient(self, reading: Reading, bank: Bank) -> None:
-        """Turns the last layer's units the way they face; tries bends that cannot be above it as units of it."""
+    def _orient(self, reading: Reading, bank: Bank) -> bool:
+        """Turns the last layer's units the way they face; tries bends that cannot be above it as units of it.
+
+        False where the lines do not tell which way all of them face, and more lines would.
+        """
         stack = reading.stack
         while bool(reading.open.any()):
             rows = reading.open.nonzero()[:, 0]
-            args = bank.x[rows], bank.normals[rows], bank.error[rows]
-            found = signs(stack, *args, self.weights.basis, self.precision.tolerance)
-            order = found.off.argsort(descending=True)
-            suspects = rows[order] if found.wide else rows[order][~found.fits[order]]
+            off = outside(stack, bank.x[rows], bank.normals[rows], self.weights.basis)
+            suspects = rows[off > self.precision.tolerance + 30 * bank.error[rows]]
             if len(stack.layers) == 1 or not self._accept_single(reading, bank, suspects):
-                turned = found.votes < 0
-                if found.wide:
-                    turned = self._faced(stack, bank, rows[found.fits], turned)
-                stack.layers[-1] = stack.layers[-1].turned(turned)
-                return
-
-    def _faced(self, stack: Stack, bank: Bank, rows: Tensor, votes: Tensor) -> Tensor:
-        """Which units of the last layer to turn, by following surfaces above it; by the votes if that does not tell."""
-        level, failures, turned = len(stack.layers), 0, None
-        found = [row for row in self.rows.get(level, []) if len(row.weight) == len(votes)]
-        if bool(stack.layers[-1].linear.any()):
-            return votes
-        for i in rows[bank.x[rows].norm(dim=1).argsort()].tolist():
-            key = (-float(level), *bank.x[i].tolist())
-            turned = facing(stack, found) if found else None
-            if turned is not None or failures >= _FAILURES:
                 break
-            if key not in self.tried:
-                self.tried.add(key)
-                row = follow(stack, bank.x[i], bank.normals[i], self.explore, self.precision.tolerance, oriented=False)
-                found += [] if row is None else [row]
-                failures += row is None
-        if found:
-            self.rows[level] = found
-            turned = facing(stack, found)
-        return votes if turned is None else turned
+        return self._face(stack, bank) or int(bank.long.sum()) >= _MANY_LINES
+
+    def _face(self, stack: Stack, bank: Bank) -> bool:
+        """Turns the last layer's units the way they face; whether that is sure of all of them."""
+        matched = claims(stack, bank, self.weights.basis, self.precision.tolerance)[0]
+        found = odds(stack, bank, matched, self.weights.basis, self.precision.tolerance)
+        stack.layers[-1] = stack.layers[-1].turned(found < 0)
+        return bool(((found.abs() >= _SURE) | stack.layers[-1].linear).all())
+
+    def _pass_by(self, reading: Reading, bank: Bank) -> None:
+        """Adds what the last layer lacks: units that one bend each shows it to consist of, and what passes by it."""
+        stack, args = reading.stack, (self.weights.basis, self.precision.tolerance)
+        everywhere = bool(stack.layers[-1].linear.any())
+        if not everywhere:
+            stack.layers[-1], rows, everywhere = passing_rows(stack, bank, *args)
+            if not len(rows) and float(reading.open.double().mean()) < _LAST:
+                rows, everywhere = passed_by(stack, *cells_of(bank.surveys)), True
+            stack.layers[-1] = stack.layers[-1].join(Layer.passing(rows))
+        units = stack.layers[-1].units
+        for i in reading.open.nonzero()[:, 0].tolist():
+            layer = switched(stack, bank, i, *args) if bool(reading.open[i]) else None
+            if layer is None:
+                continue
+            unit = Stack([*stack.layers[:-1], layer[layer.units - 1 : layer.units]])
+            keep, matched = self._confirmed(unit, bank)
+            if bool(keep[0]):
+                stack.layers[-1] = layer
+                reading.open &= ~matched[:, 0]
+        if not everywhere:
+            stack.layers[-1] = stack.layers[-1][~stack.layers[-1].linear]
+        if stack.layers[-1].units > units:
+            self._face(stack, bank)
 
     def _followed(self, reading: Reading, bank: Bank) -> Layer | None:
-        """The units above the last layer that were followed to see which way it faces; else one by following it now."""
-        stack = reading.stack
-        found = [row for row in self.rows.get(len(stack.layers), []) if len(row.weight) == len(stack.layers[-1].bias)]
-        failures, rows = 0, reading.open.nonzero()[:, 0]
-        args = bank.x[rows], bank.normals[rows], bank.error[rows]
-        said = evidence(stack, *args, self.weights.basis, self.precision.tolerance)
-        for i in rows[said.fits & ~said.known[:, -1]].tolist():  # the others tell their rows themselves
-            if found or failures >= _FAILURES:
-                break
-            row = self._follow(stack, bank, i)
-            found += [] if row is None else [row]
-            failures += row is None
-        if not found:
+        """A unit above the last layer by following its surface, where bends do not tell their rows."""
+        stack, rows = reading.stack, reading.open.nonzero()[:, 0]
+        if not self._wide(stack, bank):
             return None
-        return _layer(stack, _apart(found))
+        for i in rows.tolist():
+            if self._tired(bank):
+                return None
+            row = self._follow(stack, bank, i)
+            if row is not None:
+                return row.layer(stack)
+        return None
+
+    def _wide(self, stack: Stack, bank: Bank) -> bool:
+        """Whether at too few bends, of any layer, a bend above the last one would tell its row itself."""
+        rows = bank.clear.nonzero()[:, 0]
+        rows = rows[:: len(rows) // _SAMPLE + 1]
+        args = bank.x[rows], bank.normals[rows], bank.error[rows]
+        told = evidence(stack, *args, self.weights.basis, self.precision.tolerance).known[:, -1]
+        return float(told.double().mean()) < _TOLD
+
+    def _tired(self, bank: Bank) -> bool:
+        """Whether so many bends were tried in vain that another line would show more."""
+        return self.vain >= (_FAILURES if int(bank.long.sum()) >= _MANY_LINES else _FEW)
 
     def _follow(self, stack: Stack, bank: Bank, i: int) -> Followed | None:
         """The row of bend i above the stack, if it can be followed; asked once."""
@@ -203,9 +246,9 @@ class Peeler:
         if key in self.tried or not bool(bank.clear[i]):
             return None
         self.tried.add(key)
-        row = follow(stack, bank.x[i], bank.normals[i], self.explore, self.precision.tolerance, oriented=True)
-        if row is not None:
-            self.rows.setdefault(len(stack.layers), [])  # what took so many questions is kept
+        row = follow(stack, bank.x[i], bank.normals[i], self.explore, self.precision.tolerance)
+        self.vain += row is None
+        self.followed |= row is not None  # what took so many questions is kept
         return row
 
     def _grouped(self, reading: Reading, bank: Bank) -> Layer | None:
@@ -240,23 +283,24 @@ class Peeler:
 
     def _accept_single(self, reading: Reading, bank: Bank, suspects: Tensor) -> bool:
         """Adds one unit to the last layer that only one bend shows, if all lines agree with it once it is complete."""
-        failures, patience = 0, _FAILURES if int(bank.long.sum()) >= _MANY_LINES else _FEW
+        below = Stack(reading.stack.layers[:-1])
+        wide = bool(below.layers) and self._wide(below, bank)
         for i in suspects.tolist():
+            if self._tired(bank):
+                break
             key = (float(len(reading.stack.layers)), *bank.x[i].tolist())
             if key in self.tried or key in self.added:
                 continue
-            outcome = self._try(reading, bank, i)
+            outcome = self._try(reading, bank, i, wide)
             if outcome:
                 self.added.add(key)
                 return True
             if outcome is False:
                 self.tried.add(key)
-                failures += 1
-            if failures >= patience:
-                break
+                self.vain += 1
         return False
 
-    def _try(self, reading: Reading, bank: Bank, i: int) -> bool | None:
+    def _try(self, reading: Reading, bank: Bank, i: int, wide: bool) -> bool | None:
         """Whether bend i is of a unit of the last layer, which is then added; None if it could not be tried."""
         stack, below = reading.stack, Stack(reading.stack.layers[:-1])
         args = bank.x[i : i + 1], bank.normals[i : i + 1], bank.error[i : i + 1]
@@ -265,58 +309,15 @@ class Peeler:
         single = Stack([*below.layers, row])
         told = bool(found.fits[0]) and bool(found.known[0, -1])
         outcome = self.weights.ask(single, 0, bank.x[i]) if told else None
-        wide = bool(found.fits[0]) and not bool(found.known[0, -1])
-        followed = self._follow(below, bank, i) if wide else None
+        followed = self._follow(below, bank, i) if wide and not told else None
         if followed is not None:
-            single, outcome = Stack([*below.layers, _layer(below, [followed])]), True
+            single, outcome = Stack([*below.layers, followed.layer(below)]), True
         if not outcome:
             return outcome
         keep, matched = self._confirmed(single, bank)
         if not bool(keep[0]):
             return False
         more = stack.layers[-1].join(single.layers[-1])
-        stack.layers[-1] = more[~_doubles(more)]
+        stack.layers[-1] = more[~more.doubles()]
         reading.open &= ~matched[:, 0]
         return True
-
-
-def _layer(below: Stack, rows: list[Followed]) -> Layer:
-    """Units from rows that were followed: each is zero at its place."""
-    weight = torch.stack([row.weight for row in rows])
-    y = below.features(torch.stack([row.x for row in rows]))
-    scale = weight.norm(dim=1).clamp(min=1e-300)
-    known = torch.stack([row.known for row in rows])
-    return Layer.of(weight / scale[:, None], -(weight * y).sum(1) / scale, known)
-
-
-def _doubles(layer: Layer) -> Tensor:
-    """Which units are one that came before, up to scale, [h]: imprecise bends of one unit can look like two."""
-    size = layer.weight.norm(dim=1).clamp(min=1e-300)
-    rows, bias = layer.weight / size[:, None], layer.bias / size
-    cosine = rows @ rows.T
-    apart = (bias[:, None] - torch.sign(cosine) * bias).abs()
-    same = (cosine.abs() > 1 - _SAME**2 / 2) & (apart <= _SAME * (1 + bias.abs()))
-    double: Tensor = torch.triu(same, diagonal=1).any(0) & ~layer.linear
-    return double
-
-
-def _apart(rows: list[Followed]) -> list[Followed]:
-    """One row of each unit: bends of one unit lead to the same row."""
-    found: list[Followed] = []
-    for row in rows:
-        alike = (torch.cosine_similarity(row.weight, other.weight, dim=0).abs() for other in found)
-        if not any(float(cosine) > 1 - 1e-9 for cosine in alike):
-            found.append(row)
-    return found
-
-
-def components(pairs: Tensor) -> list[Tensor]:
-    """Connected components of two or more, each as indices."""
-    label = torch.arange(len(pairs))
-    while True:
-        lowest = torch.where(pairs, label, len(pairs)).amin(1).minimum(label)
-        if torch.equal(lowest, label):
-            break
-        label = lowest
-    groups = [(label == g).nonzero()[:, 0] for g in sorted(set(label.tolist()))]
-    return [group for group in groups if len(group) >= 2]

@@ -10,9 +10,6 @@ from torch import Tensor
 from leakmeter.extraction.exact.stack import Stack
 
 _CHUNK = 64
-_VOTERS = 128
-_UNTOLD = 0.1
-"""The share of a layer's units that no bend may tell apart before the layer is taken for a wide one."""
 _SHARE = 1e-3
 """The least part of a row that must be common to two bends for them to be compared."""
 
@@ -29,55 +26,19 @@ class Evidence:
     """Whether the normal is a combination of what the units below pass on, [m]."""
 
 
-@dataclass(frozen=True)
-class Signs:
-    """For and against each unit of a layer being on where it is positive, [h]; and which bends can be above it, [m]."""
+def outside(stack: Stack, x: Tensor, normals: Tensor, basis: Tensor) -> Tensor:
+    """How far normals are from any combination of the gradients of the last layer's units, [n].
 
-    votes: Tensor
-    fits: Tensor
-    off: Tensor
-    """How far each normal is from any such combination, [m]."""
-    wide: bool
-    """Many units' gradients depend on the others' wherever they were looked at: no bend shows which way they face."""
-
-
-def signs(stack: Stack, x: Tensor, normals: Tensor, error: Tensor, basis: Tensor, tolerance: float) -> Signs:
-    """Which way the units of the last layer face, as far as normals of bends above it show.
-
-    Such a normal is a combination of the gradients of units that are on. Where a unit's gradient is independent of the
-    others', its coefficient tells whether it is on. One that is no such combination is a bend of the last layer itself,
-    or shows that a unit is missing from it.
+    Such a bend is of the last layer itself or below it, or shows that a unit is missing from it.
     """
-    off = torch.cat(
-        [_outside(stack, x[rows], normals[rows], basis) for rows in torch.split(torch.arange(len(x)), _CHUNK)]
-    )
-    fits = off <= tolerance + 30 * error
-    votes = torch.zeros(len(stack.layers[-1].bias), dtype=torch.float64)
-    told = torch.zeros(len(votes), dtype=torch.bool)
-    voters = fits.nonzero()[:, 0]
-    for rows in torch.split(voters[:: max(1, len(voters) // _VOTERS)], _CHUNK):
-        z, gradient = stack.slopes(x[rows], basis)
-        steep = gradient.norm(dim=2)
-        inverse, unique = _inverse(gradient, tolerance)
-        share = torch.einsum("nr,nrh->nh", normals[rows] @ basis, inverse) * steep
-        doubt = error[rows, None] * inverse.norm(dim=1) * steep
-        lives = share.abs() > tolerance + 30 * doubt
-        dead = (share.abs() <= tolerance / 10) & (doubt < tolerance / 10)
-        # a coefficient that is there proves that the unit is on; one that is not may be a weight of zero
-        votes += ((3 * lives.double() - dead.double()) * torch.sign(z) * unique).sum(0)
-        told |= unique.any(0)
-    wide = len(voters) > 0 and float((~told).double().mean()) > _UNTOLD
-    return Signs(votes, fits, off, wide)
-
-
-def _outside(stack: Stack, x: Tensor, normals: Tensor, basis: Tensor) -> Tensor:
-    """How far normals are from any combination of the gradients of the last layer's units, [n]."""
-    gradient, target = stack.slopes(x, basis)[1], normals @ basis
-    if gradient.shape[1] >= gradient.shape[2]:
-        return target.new_zeros(len(x))
-    q = torch.linalg.qr(gradient.mT)[0]
-    rest: Tensor = (target - torch.einsum("nrh,nsh,ns->nr", q, q, target)).norm(dim=1)
-    return rest
+    parts = [normals.new_zeros(0)]
+    for rows in torch.split(torch.arange(len(x)), _CHUNK):
+        gradient, target = stack.slopes(x[rows], basis)[1], normals[rows] @ basis
+        if gradient.shape[1] >= gradient.shape[2]:
+            return normals.new_zeros(len(x))
+        q = torch.linalg.qr(gradient.mT)[0]
+        parts.append((target - torch.einsum("nrh,nsh,ns->nr", q, q, target)).norm(dim=1))
+    return torch.cat(parts)
 
 
 def evidence(stack: Stack, x: Tensor, normals: Tensor, error: Tensor, basis: Tensor, tolerance: float) -> Evidence:
@@ -155,3 +116,15 @@ def merge(bends: Evidence, members: Tensor) -> tuple[Tensor, Tensor]:
         total += scale * bends.row[i]
         count += bends.known[i]
     return total / count.clamp(min=1), count > 0
+
+
+def components(pairs: Tensor) -> list[Tensor]:
+    """Connected components of two or more, each as indices."""
+    label = torch.arange(len(pairs))
+    while True:
+        lowest = torch.where(pairs, label, len(pairs)).amin(1).minimum(label)
+        if torch.equal(lowest, label):
+            break
+        label = lowest
+    groups = [(label == g).nonzero()[:, 0] for g in sorted(set(label.tolist()))]
+    return [group for group in groups if len(group) >= 2]

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, fields
 import torch
 from torch import Tensor
 
+SAME = 1e-4
+"""Rows at a smaller angle are one unit's."""
+
 
 @dataclass
 class Layer:
@@ -56,6 +59,16 @@ class Layer:
         """The same hyperplanes, some units facing the other way."""
         sign = torch.where(which, -1.0, 1.0).to(self.weight)
         return Layer(self.weight * sign[:, None], self.bias * sign, self.linear, self.known)
+
+    def doubles(self) -> Tensor:
+        """Which units are one that came before, up to scale, [h]: imprecise bends of one unit can look like two."""
+        size = self.weight.norm(dim=1).clamp(min=1e-300)
+        rows, bias = self.weight / size[:, None], self.bias / size
+        cosine = rows @ rows.T
+        apart = (bias[:, None] - torch.sign(cosine) * bias).abs()
+        same = (cosine.abs() > 1 - SAME**2 / 2) & (apart <= SAME * (1 + bias.abs()))
+        double: Tensor = torch.triu(same, diagonal=1).any(0) & ~self.linear
+        return double
 
     def activate(self, z: Tensor) -> Tensor:
         """What the units pass on."""

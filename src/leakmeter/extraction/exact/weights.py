@@ -19,6 +19,8 @@ Explore = Callable[[Tensor, Tensor, bool], Survey | None]
 
 Trusting at first that it bends once (see `kinks.search`); carefully, if asked to, and nothing is asked twice."""
 _STARTS = 4
+_RECALLED = 16
+"""Bends of earlier short lines that are tried before a new one is asked for."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Weights:
         full = Stack([*stack.layers[:-1], stack.layers[-1].clone()])
         top, refuted = full.layers[-1], torch.zeros_like(wanted)
         for unit in (wanted & ~top.known.all(1)).nonzero()[:, 0].tolist():
+            self._recall(full, unit, bank)
             starts = bank.x[matched[:, unit]]
             outcomes = set()
             for start in starts[starts.norm(dim=1).argsort()][:_STARTS]:
@@ -53,6 +56,19 @@ class Weights:
                     outcomes.add(self.ask(full, unit, start))
             refuted[unit] = False in outcomes and not bool(top.known[unit].all())
         return top, refuted
+
+    def _recall(self, stack: Stack, unit: int, bank: Bank) -> None:
+        """Learns weights of a unit from short lines that were asked for at corners before, the nearest first."""
+        below, top = Stack(stack.layers[:-1]), stack.layers[-1]
+        rows = (~bank.long[bank.line] & bank.clear).nonzero()[:, 0]
+        while len(rows):
+            z, gradient = stack.slopes(bank.x[rows], self.basis)
+            near = z[:, unit].abs() / gradient[:, unit].norm(dim=1).clamp(min=1e-300) / (1 + bank.x[rows].norm(dim=1))
+            unknown = ((below.features(bank.x[rows]) != 0) & ~top.known[unit]).any(1)
+            order = torch.where(unknown, near, torch.inf).argsort()[:_RECALLED]
+            order = order[near[order] <= self.precision.margins[0]]
+            if not any(self._learn(below, top, unit, *bank.bend(int(rows[i]))) for i in order.tolist()):
+                return
 
     def ask(self, stack: Stack, unit: int, start: Tensor) -> bool | None:
         """More bends of a unit of the last layer, where weights it lacks can be seen; changes its row in place.
@@ -80,20 +96,21 @@ class Weights:
             survey = self.explore(corner.origin, corner.along, careful)
             if survey is None:
                 return None
-            if any(self._learn(below, top, unit, survey, i) for i in range(len(survey.t))):
+            bends = zip(survey.points, survey.normals, survey.error.tolist(), strict=True)
+            if any(self._learn(below, top, unit, *bend) for bend in bends):
                 return True
         return False
 
-    def _learn(self, below: Stack, top: Layer, unit: int, survey: Survey, i: int) -> bool:
+    def _learn(self, below: Stack, top: Layer, unit: int, x: Tensor, normal: Tensor, error: float) -> bool:
         """Weights of a unit from one more of its bends, those already known being given; False if it is not its own."""
-        z, gradient = (part[0] for part in below.slopes(survey.points[i : i + 1], self.basis))
+        z, gradient = (part[0] for part in below.slopes(x[None], self.basis))
         on, known = below.layers[-1].on(z) > 0, top.known[unit]
         new = on & ~known
-        left = torch.cat([survey.normals[i : i + 1] @ self.basis, -gradient[new]]).T
+        left = torch.cat([(normal @ self.basis)[None], -gradient[new]]).T
         right = (top.weight[unit] * (on & known)) @ gradient
         solution, unique = pinned(left, right, self.precision.tolerance)
         off = float((left @ solution - right).norm()) / max(float(right.norm()), 1e-300)
-        allowed = self.precision.tolerance + 30 * float(survey.error[i])
+        allowed = self.precision.tolerance + 30 * error
         if not bool(new.any()) or not bool(unique.all()) or not off <= allowed:
             return False
         top.weight[unit, new], top.known[unit, new] = solution[1:], True

@@ -78,7 +78,9 @@ STUDENTS: Registry[Student] = Registry(
 def usual_students(spec: VictimSpec) -> tuple[str, ...]:
     """Those worth trying on such a victim: of tables the simplest first, of pictures what sees most of them."""
     names = [name for name in STUDENTS if STUDENTS[name].suits(spec)]
-    return tuple(sorted(names, key=_PICTURES.index)) if len(spec.input_shape) == 3 else tuple(names)
+    if len(spec.input_shape) == 3:
+        names.sort(key=lambda name: _PICTURES.index(name) if name in _PICTURES else len(_PICTURES))
+    return tuple(names)
 
 
 def told_apart(student: str, ways: Sequence[Reading]) -> list[Reading]:

@@ -101,6 +101,8 @@ class Explanation(_Written, ABC):
     needs_gradients: ClassVar[bool] = True
     linear: ClassVar[bool] = True
     """Whether the explanation of a weighted sum of scores is the weighted sum of theirs."""
+    sampled: ClassVar[bool] = False
+    """Whether a thief's own explanation of its student is a mean over random draws, few of which are off by chance."""
     softmax_known: ClassVar[bool] = False
     """Whether that of all logits, with the logits, tells that of the probabilities."""
     tells: ClassVar[tuple[str, ...]] = ()

@@ -29,6 +29,7 @@ class Lime(Explanation):
     name: ClassVar[str] = "lime"
     column: ClassVar[str] = "attributions"
     needs_gradients: ClassVar[bool] = False
+    sampled: ClassVar[bool] = True
     samples: int = 200
 
     def __post_init__(self) -> None:

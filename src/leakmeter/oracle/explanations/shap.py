@@ -29,6 +29,7 @@ class Shapley(Explanation):
     name: ClassVar[str] = "shap"
     column: ClassVar[str] = "attributions"
     needs_gradients: ClassVar[bool] = False
+    sampled: ClassVar[bool] = True
     samples: int = 5
 
     def __post_init__(self) -> None:

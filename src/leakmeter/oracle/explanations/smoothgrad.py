@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from leakmeter.errors import UsageError
 from leakmeter.oracle.explanations.base import Explanation, Scores
+from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Responder
 
 
@@ -18,6 +19,7 @@ class SmoothGrad(Explanation):
     """Averages the gradients at `samples` copies, to which noise of `sigma` widths of the box was added."""
 
     name: ClassVar[str] = "smoothgrad"
+    sampled: ClassVar[bool] = True
     samples: int = 10
     sigma: float = 0.1
 
@@ -37,3 +39,7 @@ class SmoothGrad(Explanation):
             shift = torch.randn(x.shape, generator=scores.noise, dtype=x.dtype).to(x.device) * scale
             total = total + scores.gradients(x + shift)
         return total / self.samples
+
+    def fewer(self, spec: VictimSpec) -> Explanation:  # noqa: ARG002
+        """One copy: the mean is the same."""
+        return replace(self, samples=1)

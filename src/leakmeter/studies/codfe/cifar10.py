@@ -14,14 +14,14 @@ from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.rows import Row, by_group, share
 from leakmeter.studies.thieves import attack_with, transfer_rows
 
-BUDGET, IMAGES, STUDENT = 10_000, 200, "small-conv:8"
+BUDGET, IMAGES, STUDENT = 5_000, 100, "small-conv:8"
 VIEWS = ("probs", "labels")
 GOALS = ("untargeted", "second class")
 """The paper's two. What the victim's own examples do towards them is the same for every copy, and made once."""
 _POOL = {
     "temperature": 10.0,
     "recipe": {
-        "steps": 400,
+        "steps": 300,
         "batch": 128,
         "optimizer": "sgd",
         "lr": 0.1,
@@ -29,11 +29,12 @@ _POOL = {
         "schedule": "cyclic",
     },
 }
+_SHORT = {"steps": 500, "batch": 128, "lr": 3e-3, "schedule": "cyclic"}
 ARMS: dict[str, tuple[str, dict[str, Any]]] = {
     "pool cifar10": ("surrogate", {"pool": "cifar10", **_POOL}),
     "pool cifar100": ("surrogate", {"pool": "cifar100", **_POOL}),
     "codfe": ("codfe", {"width": 16}),
-    "procedural": ("procedural", {"committee": 1, "lessons": 0}),
+    "procedural": ("procedural", {"committee": 1, "lessons": 0, "learn": _SHORT, "scout": _SHORT}),
     "dast": ("dast", {"width": 2}),
 }
 """Copies from pools first, which cost least."""

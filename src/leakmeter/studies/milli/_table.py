@@ -179,7 +179,7 @@ def draw(panels: dict[str, Measured], place: Path) -> None:
         for arm, points in measured.arms.items():
             if points:
                 _draw_arm(axes, arm, dict(sorted(points.items())))
-        axes.legend(fontsize=7, loc="lower right")
+        axes.legend(fontsize=7, loc="best")
     figure.savefig(place, dpi=110)
 
 

@@ -11,10 +11,11 @@ Facts = dict[str, Any]
 
 def markdown(rows: dict[str, Facts]) -> list[str]:
     """One line for each explanation of one kind of victim, below the names of the columns."""
-    stops = list(next(iter(rows.values()))["fidelity"])[:-1]
+    fewest = min((facts["fidelity"] for facts in rows.values()), key=len)
+    stops = list(fewest)  # who is shown nothing may have been looked at once more
     levels = list(next(iter(rows.values()))["queries"])
     costs = [column for level in levels for column in (f"queries to {level}", "times cheaper")]
-    names = ["shown", *(f"{stop} queries" for stop in stops), *costs, "tells"]
+    names = ["shown", *(f"{int(stop):,} queries" for stop in stops), *costs, "tells"]
     return [_joined(names), "|---" * len(names) + "|", *(line(row, facts, stops) for row, facts in rows.items())]
 
 

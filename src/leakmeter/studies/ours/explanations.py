@@ -1,23 +1,24 @@
 """Which explanation may an owner show? Every kind and protection: what it makes a copy cost, and what it still tells.
 
 Three victims: a network of a table, boosted trees of a table, a convolutional network of pictures (`_panels.py`). For
-each explanation one thief reads it, unless its own held-out answers say that this does not help, and one is shown
-none; what counts is the better of the two after so many queries. Usefulness is measured on the victim itself
-(`evaluation/usefulness.py`). Pictures are dear: they have fewer stops, fewer protections, and come last, seed by seed.
+each explanation one thief reads it, unless its own held-out answers say that this does not help (of trees a second one
+where it can), and one is shown none; what counts is the best of them after so many queries. Usefulness is measured on
+the victim itself (`evaluation/usefulness.py`). Pictures are dear: they have fewer stops and fewer protections, and come
+last. Several processes may share the work: each takes a victim and seed that no other is at.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from leakmeter.errors import LeakmeterError
 from leakmeter.evaluation.cheaper import cheaper
 from leakmeter.evaluation.crossing import Curve, crossing
 from leakmeter.evaluation.usefulness import usefulness
-from leakmeter.extraction.base import extract
+from leakmeter.extraction.base import ATTACKS, extract
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
 from leakmeter.studies.copies import median_over_seeds, over_seeds
@@ -25,7 +26,7 @@ from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.ours._panels import REHEARSAL, Panel, pictures, table, trees
 from leakmeter.studies.ours._pareto import NONE, draw
 from leakmeter.studies.ours._shown import markdown
-from leakmeter.studies.rows import Row, by_group, share
+from leakmeter.studies.rows import Row, share
 from leakmeter.training.loop import Recipe
 
 SLOPES = ("gradient", "smoothgrad:10,0.1", "gradxinput", "integrated:10")
@@ -37,25 +38,24 @@ ROWS = {
     "trees": (*ASKED, "shap:2/top:3", "shap:2/sign", "shap:2/abs", "shap:2/noise:1.0"),
 }
 LEVELS = (0.9, 0.95)
-STOPS = {"table": (10, 30, 100), "trees": (10, 30, 100), "pictures": (10, 100)}
-MORE = 1000
-"""Queries at which also the thief who is shown nothing is looked at."""
+FEWEST, MOST = 10, 1000
+STOPS = {"table": (FEWEST, 100, MOST), "trees": (FEWEST, 100, MOST), "pictures": (FEWEST, 100)}
+"""Queries at which thieves are looked at, and at `MOST` always who is shown nothing."""
 STEPS = 400
-INPUTS = 100
-"""Test inputs on which usefulness is measured."""
+TEST, INPUTS = 2000, 50
+"""Test inputs on which copies are scored, and usefulness is measured."""
 
 
 def main(settings: StudyOptions) -> dict[str, Any]:
     """Writes `explanations.json` and `.png`."""
     record = settings.record("explanations", stops=STOPS, rows=ROWS, steps=STEPS, seeds=[*settings.numbers])
-    study = _Study(settings, record)
-    tables: dict[str, Any] = {}
-    for name, make in _panels(settings).items():
-        for count, seed in enumerate(settings.numbers, 1):
-            study.seed(name, make, seed)
-            tables[name] = study.table(name, [*settings.numbers][:count])
-            record.write(table=tables, shown={each: markdown(rows) for each, rows in tables.items()})
-            draw(tables, f"fidelity of the copy after {STOPS[name][0]} queries", settings.out / "explanations.png")
+    study, panels = _Study(settings, record), _panels(settings)
+    for name, make in panels.items():
+        for seed in settings.numbers:
+            with record.claimed(f"{name} {seed}") as mine:
+                if mine:
+                    study.seed(name, make, seed)
+            study.tell([*panels])
     return record.content
 
 
@@ -77,59 +77,70 @@ class _Study:
         """One victim with one seed: a cell for each explanation."""
         panel = None
         for row in self._rows(name):
-            key = f"{name} | {row} | seed {seed}"
+            key = _key(name, row, seed)
             if key not in self.record.content["cells"]:
                 panel = panel or make(seed)
                 self.settings.progress.say(key)
                 self.record.cell(key, partial(self._cell, name, panel, row, seed))
 
-    def table(self, name: str, seeds: list[int]) -> dict[str, Any]:
-        """Of one kind of victim, a row for each explanation that all seeds so far have."""
-        cells = self.record.content["cells"]
-        whole = [row for row in self._rows(name) if all(f"{name} | {row} | seed {seed}" in cells for seed in seeds)]
-        return {row: self._row(name, row, seeds) for row in whole}
+    def tell(self, names: list[str]) -> None:
+        """Writes the tables and the picture: a row for each explanation, of the seeds of which there are all rows."""
+        cells = self.record.write()["cells"]
+        tables = {}
+        for name in names:
+            rows = self._rows(name)
+            whole = [seed for seed in self.settings.numbers if all(_key(name, row, seed) in cells for row in rows)]
+            if whole:
+                tables[name] = {row: self._row(name, row, whole) for row in rows}
+        self.record.write(table=tables, shown={name: markdown(rows) for name, rows in tables.items()})
+        if tables:
+            draw(tables, f"fidelity of the copy after {FEWEST} queries", self.settings.out / "explanations.png")
 
     def _rows(self, name: str) -> tuple[str, ...]:
         return (NONE, *(ROWS[name][::4] if self.settings.quick else ROWS[name]))
 
     def _stops(self, name: str, row: str) -> tuple[int, ...]:
         if self.settings.quick:
-            return 10, 40
-        return (*STOPS[name], MORE) if row == NONE else STOPS[name]
+            return FEWEST, 40
+        return tuple(sorted({*STOPS[name], MOST})) if row == NONE else STOPS[name]
 
     def _cell(self, name: str, panel: Panel, row: str, seed: int) -> dict[str, Any]:
         view, stops = View.parse("probs" if row == NONE else f"probs+{row}"), self._stops(name, row)
-        attack, options = self._thief(panel, view)
-        oracle = Oracle(panel.victim, view, stops[-1], seed=seed)
-        pool = panel.pool[: stops[-1]]
         started = time.process_time()
-        done = extract(attack, oracle, seed=seed, test=panel.test, stops=stops, pool=pool, **options)
+        told = {attack: self._steal(attack, panel, view, stops, seed) for attack in _thieves(panel, view)}
+        best = reduce(_better, ([*map(tuple, each["curve"])] for each in told.values()))
         x = panel.test[0][:INPUTS]
         useful = None if row == NONE else usefulness(panel.victim, str(view), x, seed)
-        entry = oracle.ledger.entry("attack")
         return {
-            "n": len(panel.test[0]),
-            "curve": [[point.queries, point.score.fidelity] for point in done.curve if point.score is not None],
+            "n": len(panel.test[0][:TEST]),
+            "curve": best,
+            "thieves": told,
             "useful": None if useful is None else useful.model_dump() | {"gap": useful.gap},
-            "ignored": done.notes.get("explanations ignored at", []),
-            "work": entry.work / max(1, entry.explanations),
+            "work": 0 if view.explanation is None else view.explanation.work(panel.victim),
             "cpu_seconds": round(time.process_time() - started, 1),
         }
 
-    def _thief(self, panel: Panel, view: View) -> tuple[str, dict[str, Any]]:
-        """Who reads this view, and how it learns."""
-        if view.explanation is not None:
-            attack = "gradients" if view.explanation.a_map else "counterfactual"
-            return attack, {"recipe": self.recipe, "student": panel.student}
-        if panel.blind == "tabular":
-            return panel.blind, {"effort": 0.2 if self.settings.quick else 1.0}
+    def _steal(self, attack: str, panel: Panel, view: View, stops: tuple[int, ...], seed: int) -> dict[str, Any]:
+        """What one thief gets, and where it left the explanations aside."""
+        oracle, test = Oracle(panel.victim, view, stops[-1], seed=seed), (panel.test[0][:TEST], panel.test[1][:TEST])
+        pool, options = panel.pool[: stops[-1]], self._options(attack, panel)
+        done = extract(attack, oracle, seed=seed, test=test, stops=stops, pool=pool, **options)
+        return {
+            "curve": [[point.queries, point.score.fidelity] for point in done.curve if point.score is not None],
+            "ignored": done.notes.get("explanations ignored at", []),
+        }
+
+    def _options(self, attack: str, panel: Panel) -> dict[str, Any]:
+        """How a thief learns: whoever reads answers alone for as many steps as a reader in all, and more."""
+        if attack == "tabular":
+            return {"effort": 0.2 if self.settings.quick else 1.0}
         longer = Recipe(steps=5 * (self.recipe.steps or 0), batch=64, lr=2e-3, schedule="cyclic")
-        return panel.blind, {"recipe": longer, "student": panel.student}
+        return {"recipe": longer if attack == panel.blind else self.recipe, "student": panel.student}
 
     def _row(self, name: str, row: str, seeds: list[int]) -> dict[str, Any]:
         cells = self.record.content["cells"]
-        blind = [_curve(cells[f"{name} | {NONE} | seed {seed}"]) for seed in seeds]
-        mine = [cells[f"{name} | {row} | seed {seed}"] for seed in seeds]
+        blind = [_curve(cells[_key(name, NONE, seed)]) for seed in seeds]
+        mine = [cells[_key(name, row, seed)] for seed in seeds]
         held = [_better(_curve(cell), other) for cell, other in zip(mine, blind, strict=True)]
         facts: dict[str, Any] = {
             "seeds": len(seeds),
@@ -144,6 +155,18 @@ class _Study:
         keys = useful[0] if useful else ()
         facts["useful"] = {key: median_over_seeds([each[key] for each in useful]) for key in keys}
         return facts
+
+
+def _key(name: str, row: str, seed: int) -> str:
+    return f"{name} | {row} | seed {seed}"
+
+
+def _thieves(panel: Panel, view: View) -> list[str]:
+    """The attacks that read this view."""
+    if view.explanation is None:
+        return [panel.blind]
+    reader = "gradients" if view.explanation.a_map else "counterfactual"
+    return [reader, *([panel.blind] if ATTACKS[panel.blind].reads(str(view)) else [])]
 
 
 def _curve(cell: dict[str, Any]) -> list[tuple[int, float]]:
@@ -167,8 +190,9 @@ def _factor(plain: Sequence[Curve], explained: Sequence[Curve], level: float) ->
 def rows(found: dict[str, Any]) -> list[Row]:
     """Fidelity of a copy after the fewest answers, by what is shown beside them."""
     told = []
-    for key, cells in by_group(found["cells"], " | seed").items():
-        queries, _ = cells[0]["curve"][0]
-        values = [fidelity for cell in cells for _, fidelity in cell["curve"][:1]]
-        told.append(share(f"{key}: fidelity", values, cells[0]["n"], f"{queries} queries"))
+    for name, lines in found["table"].items():
+        n = next(cell["n"] for key, cell in found["cells"].items() if key.startswith(f"{name} | "))
+        for row, facts in lines.items():
+            queries, fidelity = next(iter(facts["fidelity"].items()))
+            told.append(share(f"{name} | {row}: fidelity", fidelity["values"], n, f"{queries} queries"))
     return told

@@ -30,7 +30,7 @@ NOISY = ("gaussian", "stability")
 RECIPE = Recipe(epochs=20, batch=128, lr=3e-3, schedule="cosine")
 ADVERSARIAL = Recipe(epochs=5, batch=128, lr=2e-3, schedule="cyclic")
 """For Madry and TRADES, whose every step costs eleven."""
-TUNING = Recipe(steps=200, batch=128, lr=1e-3, schedule="cosine")
+TUNING = Recipe(steps=100, batch=128, lr=1e-3, schedule="cosine")
 """For a network that others trained, and that learns to bear noise."""
 _REHEARSAL = Recipe(steps=100, batch=128, lr=2e-3, schedule="cyclic")
 

@@ -13,13 +13,13 @@ from leakmeter.studies.stn._attacks import attack_rows
 from leakmeter.studies.stn.boundary import attacked
 from leakmeter.studies.stn.cifar10 import SIGMA, SMALL
 
-ARMS = [("stability", SIGMA), ("plain", 0.0), ("gaussian", SMALL)]
-SIZES = (0.25, 0.5, 1.0, 2.0)
+ARMS = [("gaussian", SMALL), ("plain", 0.0), ("stability", SIGMA)]
+SIZES = (0.25, 0.5, 1.0)
 
 
 def main(settings: StudyOptions) -> dict[str, Any]:
     """Writes `stn-boundary-cifar10.json` and `.png`."""
-    count, steps = (4, 20) if settings.quick else (16, 150)
+    count, steps = (4, 20) if settings.quick else (12, 100)
     record = settings.record("stn-boundary-cifar10", model="resnet20", images=count, steps=steps)
     arms = ARMS[1:2] if settings.quick else ARMS
     return attacked(settings, record, arms, "cifar10", count=count, steps=steps, sizes=SIZES)

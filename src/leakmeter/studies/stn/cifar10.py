@@ -23,7 +23,7 @@ PAPER: dict[str, Any] = {"radius": round(36 / 255, 4), "certified": 0.656, "boun
 
 def main(settings: StudyOptions) -> dict[str, Any]:
     """Writes `stn-cifar10.json` and `.png`, all three bounds from the same votes."""
-    count, n = (10, 100) if settings.quick else (200, 300)
+    count, n = (10, 100) if settings.quick else (100, 300)
     about = {"model": MODELS["cifar10"], "recipe": TUNING.model_dump(), "alpha": ALPHA, "images": count}
     record = settings.record("stn-cifar10", **about, paper=PAPER)
     for number in settings.numbers:

@@ -14,7 +14,7 @@ from leakmeter.studies.rows import Row, by_group, of_median
 from leakmeter.studies.stn._networks import ALPHA, certified_row, measured, radius_row
 from leakmeter.training.loop import Recipe
 
-SIGMA, FIRST = 0.7, 20_000
+SIGMA, FIRST = 0.7, 10_000
 RECIPE = Recipe(epochs=6, batch=128, lr=3e-3, schedule="cosine")
 RADII = (0.0, 0.7, 1.4, 1.58, 2.1)
 AT = 1.4
@@ -23,7 +23,7 @@ TECHNIQUES = ("stability", "gaussian")
 
 def main(settings: StudyOptions) -> dict[str, Any]:
     """Writes `stn-gain.json`."""
-    count, n = (20, 300) if settings.quick else (400, 1000)
+    count, n = (20, 300) if settings.quick else (200, 1000)
     about = {"model": "lenet", "recipe": RECIPE.model_dump(), "first": FIRST, "alpha": ALPHA, "images": count}
     record = settings.record("stn-gain", **about, sigma=SIGMA)
     for number in settings.numbers:
