@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from _zoo import Case
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from torch import Tensor, nn
 
 from leakmeter.evaluation.score import Reference
@@ -22,6 +24,19 @@ def logistic(case: Case, x: Tensor, truth: Reference) -> float:
     answer, job = Oracle(case.victim, "labels").query(x), AttackJob(0, torch.device("cpu"))
     lesson = Lesson(x.float(), answer, "labels", "none", case.victim.spec, job, 0, "plain", 1.0)
     return truth.score(STUDENTS["linear"].fit(lesson)).fidelity
+
+
+def trees(case: Case, view: str, x: Tensor, truth: Reference) -> float:
+    """Scikit-learn's boosted trees as they come: of labels a classifier, of each log-probability a regressor."""
+    answer = Oracle(case.victim, view).query(x)
+    rows, test = x.flatten(1).numpy(), truth.x.flatten(1).numpy()
+    if view == "labels":
+        named = HistGradientBoostingClassifier(random_state=0).fit(rows, answer.labels.numpy()).predict(test)
+    else:
+        logs = answered_probs(answer).clamp_min(1e-3).log().double().numpy()
+        fitted = [HistGradientBoostingRegressor(random_state=0).fit(rows, column) for column in logs.T]
+        named = np.stack([model.predict(test) for model in fitted], 1).argmax(1)
+    return float((torch.as_tensor(named) == truth.answer.labels).double().mean())
 
 
 def network(case: Case, view: str, x: Tensor, truth: Reference, seed: int) -> float:

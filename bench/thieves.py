@@ -4,9 +4,10 @@
                             [--data FOLDER] [--victims FOLDER] [--name thieves]
 
 All thieves but `auto` are given the queries that `auto` asked, so what differs is what they make of the answers. Plain:
-logistic regression on the labels; one network (LeNet for pictures, two layers for tables) of 1,500 steps; for colour
-pictures also four convolutions that learn softened answers under flips and shifts for 3,000 steps (`_plain.py`). Writes
-results/bench/NAME.json after every cell; cells already there are not computed again.
+logistic regression on the labels; of rows boosted trees; one network (LeNet of pictures, two layers of tables) of 1,500
+steps; for colour pictures also four convolutions that learn softened answers under flips and shifts for 3,000 steps
+(`_plain.py`). For rows one plain thief asks for itself: boosted trees on uniform points. Writes results/bench/NAME.json
+after every cell; cells already there are not computed again.
 """
 
 from __future__ import annotations
@@ -59,9 +60,19 @@ def thieves(case: Case, view: str, seed: int, effort: float, data: Path | None) 
         "sources": copy.notes["sources"],
         "logistic regression": _plain.logistic(case, x, truth),
         "plain network": _plain.network(case, view, x, truth, seed),
+        **_of_rows(case, view, x, truth, seed),
         **({"plain distillation": _plain.distilled(case, view, x, truth, seed)} if case.colour else {}),
         **_art(case, view, x, truth, seed),
     }
+
+
+def _of_rows(case: Case, view: str, x: Tensor, truth: Reference, seed: int) -> dict[str, float]:
+    """Boosted trees on the queries that `auto` asked, and on as many uniform points."""
+    if len(case.test.shape) != 2:
+        return {}
+    points = case.victim.spec.sample(len(x), torch.Generator().manual_seed(seed))
+    asked = {"plain trees": x, "plain trees, uniform points": points}
+    return {name: _plain.trees(case, view, rows, truth) for name, rows in asked.items()}
 
 
 def _art(case: Case, view: str, x: Tensor, truth: Reference, seed: int) -> dict[str, float | str]:

@@ -18,31 +18,13 @@ from tests.docs.sources import unvouched
 
 from leakmeter.certificates import clopper_pearson, pixeldp_analytic_radius, pixeldp_radius, renyi_radius, tight_radius
 from leakmeter.evaluation.bounded import mean_bounds
+from leakmeter.studies.ours._shown import sentence
 
 ROOT = Path(__file__).parents[2]
 _HELD = ("certificates", "datafree", "evasion", "intervals", "remote", "scaling")
 HELD = ("README.md", *(f"docs/{name}.md" for name in _HELD))
 FIGURES: list[Figure] = [
-    (
-        "README.md",
-        "nothing shown {:.3f} and {:.3f}; `reasons:4` {:.3f} and {:.3f}, SHAP values {:.3f} and {:.3f}:",
-        STUDY,
-        lambda found: tuple(
-            found["table"][panel][row]["fidelity"]["10"]["mean"]
-            for row in ("nothing", "reasons:4", "shap:2")
-            for panel in ("table", "trees")
-        ),
-    ),
-    (
-        "README.md",
-        "({:.3f} and {:.3f} against {:.3f} and {:.3f}, insertion less deletion)",
-        STUDY,
-        lambda found: tuple(
-            found["table"][panel][row]["useful"]["gap"]["median"]
-            for row in ("reasons:4", "shap:2")
-            for panel in ("table", "trees")
-        ),
-    ),
+    ("README.md", "{}", STUDY, lambda found: (sentence(found),)),
     (
         "README.md",
         "| {:.3f} (Gaussian noise: {:.2f}) |",

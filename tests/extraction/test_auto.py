@@ -1,14 +1,17 @@
 """The attacker who chooses, on victims so small that every choice is known beforehand."""
 
+from typing import ClassVar
+
 import pytest
 import torch
 from torch import nn
 
 from leakmeter.errors import UsageError
-from leakmeter.extraction.auto import Auto
-from leakmeter.extraction.base import Extraction, extract
-from leakmeter.extraction.chooser import Candidate, _Trial, close, ranked
+from leakmeter.extraction.auto import Auto, _Thief
+from leakmeter.extraction.base import AttackJob, Extraction, extract
+from leakmeter.extraction.chooser import Candidate, Chooser, _Trial, close, ranked
 from leakmeter.extraction.conformance import check_attack
+from leakmeter.extraction.given import Given
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
@@ -147,3 +150,63 @@ def test_every_source_is_tried_also_where_the_curve_begins_at_one_query() -> Non
     oracle = Oracle(linear_victim((1, 8, 8)), "probs", 300)
     copy = extract("auto", oracle, stops=(1, 8, 64, 300), students=("linear",), **QUICK)
     assert min(source["queries"] for source in copy.notes["sources"].values()) >= 15
+
+
+class _Scripted(Chooser):
+    """A chooser whose trials come out as a script says: by reading, and whether they are long."""
+
+    script: ClassVar[dict[tuple[str, bool], float]]
+
+    def _try(self, candidate, part, name, times=1.0):
+        return _Trial((candidate,), self.script.get((candidate.reading, times > 1), 0.1), nn.Identity())
+
+
+@pytest.mark.parametrize(
+    ("long", "chosen"), [({"logits": 0.7, "labels": 0.6}, "logits"), ({"logits": 0.5, "labels": 0.7}, "labels")]
+)
+def test_where_labels_are_learned_sooner_long_trials_decide_whether_they_are_better(long, chosen) -> None:
+    answer = Oracle(linear_victim(), "probs", 400).query(torch.rand(400, 12))
+    asked = Given(torch.zeros(400, 12), answer)
+    chooser = _Scripted(Auto(students=("dense",)), linear_victim().spec, AttackJob(0, torch.device("cpu")), asked)
+    chooser.script = {
+        ("logits", False): 0.4,
+        ("labels", False): 0.6,
+        **{(way, True): held for way, held in long.items()},
+    }
+    assert chooser.best("400").candidates[0].reading == chosen
+    assert len({trial.candidates for trial in chooser.ranking}) == len(chooser.ranking)
+
+
+@pytest.mark.parametrize(("student", "asked"), [("boosted", False), ("dense", True)])
+def test_once_trees_learn_best_corners_are_left_alone(student: str, asked: bool) -> None:
+    victim = load_victim(nn.Linear(6, 3), input_shape=(6,), low=0.0, high=1.0, classes=3, outputs="logits")
+    thief = _Thief(Auto(), Oracle(victim, "probs", 400), AttackJob(0, torch.device("cpu"), stops=(400,)))
+    thief.asker.explore(60)
+    before = thief.asker.counts()["corners"]
+    thief.ranking = [_Trial((Candidate(student, "logits", "none"),), 0.9, nn.Identity())]
+    thief.asker.exploit(400, None, thief._useless())
+    assert (thief.asker.counts()["corners"] > before) is asked
+
+
+@pytest.mark.parametrize(
+    ("shape", "others", "best", "members"),
+    [
+        ((12,), (), "linear", {"linear", "dense"}),  # rows: every kind that few answers cannot tell from the best
+        ((1, 28, 28), (), "dense", {"dense", "lenet"}),  # pictures: kinds that see more of them
+        ((1, 28, 28), (), "lenet", {"lenet"}),
+        ((1, 28, 28), ("dense", "linear"), "lenet", {"lenet", "dense"}),  # rows that may be pictures: every kind
+    ],
+)
+def test_a_copy_is_hedged_by_kinds_that_few_answers_cannot_tell_apart(shape, others, best, members) -> None:
+    spec, none = linear_victim(shape).spec, Given(torch.zeros(0, *shape), None)
+    chooser = Chooser(Auto(), spec, AttackJob(0, torch.device("cpu")), none, others)
+    named = {"linear": 0.4, "dense": 0.5, "lenet": 0.52, "convolutional": 0.2} | {best: 0.55}
+    named = {"linear": 0.55, "dense": 0.5, "boosted": 0.2} if len(shape) == 1 else named
+    chooser.ranking = [
+        _Trial((Candidate(name, "labels", "none"),), held, nn.Identity()) for name, held in named.items()
+    ]
+    chooser.near = 0.1
+    first = next(trial for trial in chooser.ranking if trial.candidates[0].student == best)
+    assert {one.student for one in chooser._hedged(first).candidates} == members
+    chooser.near = 0.01
+    assert chooser._hedged(first).candidates == first.candidates

@@ -8,7 +8,7 @@ import pytest
 
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.ours import counterfactuals
-from leakmeter.studies.ours._pareto import draw, front, leaks
+from leakmeter.studies.ours._pareto import cheapest, draw, front, leaks
 from leakmeter.studies.ours._shown import markdown
 from leakmeter.studies.ours.explanations import _better
 
@@ -16,6 +16,11 @@ from leakmeter.studies.ours.explanations import _better
 def test_the_front_holds_what_no_other_beats() -> None:
     points = {"a": (0.2, 0.1), "b": (0.5, 0.6), "worse": (0.6, 0.5), "c": (0.9, 0.8), "same leak": (0.5, 0.2)}
     assert front(points) == ["a", "b", "c"]
+
+
+def test_what_costs_least_tells_nearly_as_much_as_the_best() -> None:
+    points = {"best": (0.9, 1.0), "nearly": (0.7, 0.95), "cheap": (0.2, 0.5), "as good, dearer": (0.8, 0.99)}
+    assert cheapest(points) == "nearly"
 
 
 def test_the_picture_shows_maps_only(tmp_path: Path) -> None:

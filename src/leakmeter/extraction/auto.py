@@ -27,7 +27,7 @@ from leakmeter.extraction.pictured import AsPicture, PicturedOracle, pictured
 from leakmeter.extraction.pool import real_inputs
 from leakmeter.extraction.sources import usual_sources
 from leakmeter.extraction.sources.asking import Asker
-from leakmeter.extraction.students import usual_students
+from leakmeter.extraction.students import STUDENTS, usual_students
 from leakmeter.extraction.students.reduced import reduced_spec
 from leakmeter.extraction.tabular import Tabular
 from leakmeter.oracle.oracle import Oracle
@@ -109,7 +109,7 @@ class _Thief(Chooser):
         asker = Asker(
             PicturedOracle(oracle, spec), names, pool, stream(job.seed, "auto"), guessed=spec is not oracle.spec
         )
-        super().__init__(attack, spec, job, asker, others=usual_students(oracle.spec))
+        super().__init__(attack, spec, job, asker, others=() if spec is oracle.spec else usual_students(oracle.spec))
         self._shape = None if spec is oracle.spec else spec.input_shape
 
     def play(self) -> tuple[nn.Module, Findings]:
@@ -132,13 +132,18 @@ class _Thief(Chooser):
         few = min(max(_FEW * sources, round(explored * stop)), math.ceil(stop / 2))
         if len(asker.x) < few:
             asker.explore(few - len(asker.x))
-        blind = asker.answer.view.tells_logits and not self._lopsided()
+        blind = asker.answer.view.tells_logits and not self._lopsided() and len(self.spec.input_shape) == 3
         start, rounds = len(asker.x), 2 if blind else self.attack.rounds
         for turn in range(rounds):
             goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
             best = None if turn == 0 or len(asker.x) < LEAST else self.best(f"{stop}-{turn}")
             chosen = best is not None and (self.coarse(best) or self._lopsided())
-            asker.exploit(goal, best.model if best is not None and chosen else None)
+            asker.exploit(goal, best.model if best is not None and chosen else None, self._useless())
+
+    def _useless(self) -> tuple[str, ...]:
+        """Sources that tell nothing of such a victim: what trees learn best has its thresholds between the corners."""
+        stepped = self.ranking and not STUDENTS[self.ranking[0].candidates[0].student].differentiable
+        return ("corners",) if stepped else ()
 
     def _lopsided(self) -> bool:
         """Whether answers name few of the classes: exact ones tell as much anywhere, but nothing of classes not met."""

@@ -92,16 +92,19 @@ class Chooser:
         self.attack, self.job, self.asker = attack, job, asker
         self.victim, self.spec = spec, reduced_spec(spec)
         self.students = attack.students or tuple(dict.fromkeys((*usual_students(self.spec), *others)))
+        self.pictures = len(self.spec.input_shape) == 3 and not others
         self.ranking: list[_Trial] = []
         self.searched = 0
         """How many answers there were when all candidates were last compared."""
         self.doubt = 0.0
         """By how much candidates had to differ when they were last compared, for chance not to decide."""
+        self.near = 0.0
+        """How far below the best a candidate may lie and still be as good for all that these answers tell."""
         self.tried: dict[str, float] = {}
 
     def copied(self, name: str) -> nn.Module:
         """A copy from all answers there are."""
-        return self._whole(self.best(name), name)
+        return self._whole(self._hedged(self.best(name)), name)
 
     def compared(self, name: str) -> dict[tuple[Candidate, ...], float]:
         """What all candidates came to on answers held out; nothing where these are too few."""
@@ -114,6 +117,22 @@ class Chooser:
 
     def _whole(self, best: _Trial, name: str) -> nn.Module:
         return whole(self._copy(best, name), self.victim)
+
+    def _hedged(self, best: _Trial) -> _Trial:
+        """The best, with the other kinds of students that too few answers cannot tell from it.
+
+        Of pictures only with kinds that see more of them: what sees less is better by luck.
+        """
+        if len(best.candidates) > 1 or self.spec.features > SMALL:
+            return best
+        first, near = (
+            best.candidates[0],
+            [trial for trial in self.ranking if trial.held_out >= best.held_out - self.near],
+        )
+        kinds = {one.student: one for trial in reversed(near) for one in trial.candidates if len(trial.candidates) == 1}
+        others = self.students[: self.students.index(first.student)] if self.pictures else self.students
+        hedges = [kinds[student] for student in others if student in kinds and student != first.student]
+        return replace(best, candidates=(first, *hedges))
 
     def coarse(self, best: _Trial) -> bool:
         """Whether answers say little more than a label: by what they show, or by what proved best to read of them."""
@@ -142,6 +161,7 @@ class Chooser:
         self.tried |= {str(trial): trial.held_out for trial in self.ranking}
         if self.spec.features <= SMALL:
             self.doubt = _ERRORS * part.error(self.ranking[0].held_out)
+        self.near = (_ERRORS if len(held) < _FEW else 1.0) * part.error(self.ranking[0].held_out)
         return self.ranking[0]
 
     def _simplest(self) -> _Trial:
@@ -162,14 +182,29 @@ class Chooser:
             others = [way for way in told_apart(one.student, ways[1:]) if way != "labels"]
             trials += [self._try(replace(one, reading=way), part, name) for way in others]
         if len(ways) > 1:
-            best = part.ranked(trials)[0].candidates[0]
-            errors = _ERRORS if STUDENTS[best.student].trained else 0.0
-            trials += self._if_better(replace(best, reading="labels"), trials, part, name, errors)
+            trials = self._labels_or_more(trials, part, name)
         for change in changes[1:]:
             best = part.ranked(trials)[0].candidates[0]
             errors = _ERRORS if self.spec.features > SMALL else 1.0
             trials += self._if_better(replace(best, augmentation=change), trials, part, name, errors)
         return trials
+
+    def _labels_or_more(self, trials: list[_Trial], part: _Part, name: str) -> list[_Trial]:
+        """The trials, with one of labels alone if these are better: a defense may have spoiled the rest of the answers.
+
+        A network learns labels sooner and scores better, so short trials flatter labels: if they are ahead of scores,
+        trials several times as long decide.
+        """
+        best = part.ranked(trials)[0].candidates[0]
+        alone = replace(best, reading="labels")
+        trained = STUDENTS[best.student].trained
+        ahead = self._if_better(alone, trials, part, name, _ERRORS if trained else 0.0)
+        if not (ahead and trained):
+            return trials + ahead
+        more, less = (self._try(one, part, f"{name}-longer", _LONGER) for one in (best, alone))
+        self.tried[str(less)] = less.held_out
+        others = [trial for trial in trials if trial.candidates != more.candidates]
+        return [*others, less if less.held_out >= more.held_out + _ERRORS * part.error(more.held_out) else more]
 
     def _if_better(
         self, candidate: Candidate, trials: list[_Trial], part: _Part, name: str, errors: float
@@ -179,9 +214,9 @@ class Chooser:
         self.tried[str(less)] = less.held_out
         return [less] if less.held_out >= best.held_out + errors * part.error(best.held_out) else []
 
-    def _try(self, candidate: Candidate, part: _Part, name: str) -> _Trial:
+    def _try(self, candidate: Candidate, part: _Part, name: str, times: float = 1.0) -> _Trial:
         x, answer = part.x[part.learned], part.answer.rows(part.learned)
-        seconds = trial_seconds(self._seconds(len(x)), self.attack.effort, self.spec)
+        seconds = times * trial_seconds(self._seconds(len(x)), self.attack.effort, self.spec)
         try:
             model = self.fit(candidate, x, answer, f"{name}-trial", seconds)
         except Inconclusive:  # it diverged
@@ -270,6 +305,8 @@ LEAST, MULTIPLIED = 40, 4  # answers from which some are held out; growth after 
 _TRIALS, _TRIALS_LARGE, _SHORTEST = 8, 12, 1.0  # a trial takes this fraction of a copy's time, some seconds at least
 SMALL = 1024  # features up to which a network has time enough to learn twice
 _ERRORS = 2.0  # standard errors by which to learn from less must be better
+_LONGER = 5.0  # times as long are trials that decide whether labels are all that answers are good for
+_FEW = 100  # answers held out below which their word is worth half
 _LITTLE = 0.2  # effort below which also these are cut
 _READERS = 2  # students that try every reading, of small inputs
 _MEMBERS, _MEMBER = 4, 2.0  # copies at most whose mean is taken, and seconds that each has at least

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from functools import partial
-from pathlib import Path
-from typing import Any
-
 from tests.docs.readers import Figure, at, factor, learned, ten_are_worth
 
-from leakmeter.studies.ours._shown import markdown
+from leakmeter.studies.ours._shown import page
 
 PAGE = "docs/explanations.md"
 _CONV, _MLP, _LINEAR = "mnist milli-conv", "mnist mlp", "mnist linear"
@@ -17,30 +12,10 @@ _GRADIENTS, _SMOOTH, _PLAIN = "membership + gradient", "membership + SmoothGrad"
 FIG2, FIG3, FIG4 = (f"milli-fig{n}/milli-fig{n}.json" for n in (2, 3, 4))
 _ARMS = ("no counterfactuals", "labels", "clamping", "boundary")
 STUDY = "explanations/explanations.json"
-_PANELS = ("table", "trees")
-SHOWN = Path(__file__).parents[3] / "results" / STUDY
-
-
-def explanation_rows() -> list[Figure]:
-    """A text for every line of the study's tables, and for the sentence below them."""
-    found = json.loads(SHOWN.read_text())
-    lines = [(panel, place) for panel, lines in found["shown"].items() for place in range(len(lines))]
-    ten = (f"table/{panel}/{row}/fidelity/10/mean" for row in ("reasons:4", "shap:2", "nothing") for panel in _PANELS)
-    said = (
-        "from ten answers {:.3f} and {:.3f}, against {:.3f} and {:.3f} with SHAP values and {:.3f} and {:.3f} with "
-        "nothing shown"
-    )
-    return [*((PAGE, "{}", STUDY, partial(_line, *place)) for place in lines), (PAGE, said, STUDY, at(*ten))]
-
-
-def _line(panel: str, place: int, found: dict[str, Any]) -> tuple[str]:
-    """What the study wrote, whose numbers are those of its table."""
-    assert found["shown"][panel] == markdown(found["table"][panel])
-    return (found["shown"][panel][place],)
 
 
 EXPLAINED: list[Figure] = [
-    *explanation_rows(),
+    (PAGE, "{}", STUDY, lambda found: (" ".join(page(found).split()),)),
     *(
         (
             PAGE,

@@ -37,7 +37,7 @@ _DOUBLING = 0.05  # of the most that an answer can tell
 _BLOCK, _BLOCK_LARGE = 2**26, 2**23  # numbers in the candidates held at once; of large pictures
 _POINTS = 0.1  # of the queries at most are points of the box, where there are pictures to ask
 _COLLAPSED = 0.15  # what answers to pictures must tell for that
-_TELLING, _ALIKE = 0.1, 0.25  # of what the best source tells; of the queries of a table
+_TELLING, _ALIKE = 0.1, 0.5  # of what the best source tells; of the queries of a table
 _PLAUSIBLE = 40  # held out must be taken from so many rows at least
 _CHOICE = 8  # candidates for each query chosen
 
@@ -139,21 +139,28 @@ class Asker:
             weights = {name: max(even - asked[name], 1e-9) for name in self.names}
             self._ask(self._draw(min(goal - len(self.x), max(1, self._block)), weights))
 
-    def exploit(self, goal: int, scout: nn.Module | None) -> None:
-        """Asks up to `goal` in all, by what the sources showed; with a scout, what it finds hardest to tell."""
+    def exploit(self, goal: int, scout: nn.Module | None, without: tuple[str, ...] = ()) -> None:
+        """Asks up to `goal` in all, by what the sources showed; with a scout, what it finds hardest to tell.
+
+        Args:
+            goal: queries in all.
+            scout: a student of the answers so far.
+            without: sources to leave out.
+        """
         most = max(1, self._block // (1 if scout is None else _CHOICE))
         while len(self.x) < goal and not self.exhausted:
             n = min(goal - len(self.x), most, math.ceil(_ROUND * len(self.x)))
             if scout is None:
-                self._ask(self._mixed(n))
+                self._ask(self._mixed(n, without))
             else:
-                self._ask(self._hardest(n, self._mixed(n * _CHOICE), scout), blind=False)
+                self._ask(self._hardest(n, self._mixed(n * _CHOICE, without), scout), blind=False)
 
-    def _mixed(self, n: int) -> _Drawn:
+    def _mixed(self, n: int, without: tuple[str, ...]) -> _Drawn:
         """Queries of all sources by what they showed, and children of what was asked."""
         ready = self._breeds and len(self.x) >= _PARENTS and not len(self._left)  # what is real is better
         bred = round(n * self._bred()) if ready else 0
         worth = self.information()
+        worth = {name: value for name, value in worth.items() if name not in without} or worth
         if len(self._left) and worth[POOL] == max(worth.values()):
             worth = {POOL: worth[POOL]}
         weights = hedged(worth) if self._guessed or not self._points else source_weights(worth, self._points)

@@ -1,12 +1,45 @@
-"""The table of the study of explanations, as text: what each makes a copy cost, and what it tells."""
+"""The study of explanations as text: tables of what each makes a copy cost and tells, and which costs least."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from leakmeter.studies.ours._pareto import NONE
+from leakmeter.studies.ours._pareto import NONE, cheapest, front, leaks
 
 Facts = dict[str, Any]
+TITLES = {
+    "table": "a network of 20 and 10 units on Adult",
+    "trees": "100 boosted trees on COMPAS",
+    "pictures": "LeNet on MNIST",
+}
+
+
+def page(found: dict[str, Any]) -> str:
+    """The part of docs/explanations.md that is the study's: a table for each kind of victim, and what to read of it."""
+    parts = []
+    for name, rows in found["table"].items():
+        seeds = rows[NONE]["seeds"]
+        best = ", ".join(f"`{each}`" for each in front(leaks(rows)))
+        title = TITLES[name]
+        parts += [f"{title[0].upper()}{title[1:]} ({seeds} seed{'s' * (seeds > 1)}, commit {found['commit'][:7]}):"]
+        parts += [
+            "\n".join(markdown(rows)),
+            f"Beaten by no other, from the cheapest on: {best}.\nCosts least, {_least(name, rows)}.",
+        ]
+    return "\n\n".join(parts)
+
+
+def sentence(found: dict[str, Any]) -> str:
+    """Which explanation costs an owner least for what it tells, of each kind of victim."""
+    return "; ".join(_least(name, rows) for name, rows in found["table"].items())
+
+
+def _least(name: str, rows: dict[str, Facts]) -> str:
+    points, blind = leaks(rows), next(iter(rows[NONE]["fidelity"].values()))["mean"]
+    row = cheapest(points)
+    leak, use = points[row]
+    most = max(use for _, use in points.values())
+    return f"{TITLES[name]}: `{row}`, {leak:.3f} (nothing shown {blind:.3f}), tells {use:.3f} of {most:.3f}"
 
 
 def markdown(rows: dict[str, Facts]) -> list[str]:
