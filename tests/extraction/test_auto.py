@@ -186,3 +186,27 @@ def test_once_trees_learn_best_corners_are_left_alone(student: str, asked: bool)
     thief.ranking = [_Trial((Candidate(student, "logits", "none"),), 0.9, nn.Identity())]
     thief.asker.exploit(400, None, thief._useless())
     assert (thief.asker.counts()["corners"] > before) is asked
+
+
+@pytest.mark.parametrize(
+    ("shape", "others", "best", "members"),
+    [
+        ((12,), (), "linear", {"linear", "dense"}),  # rows: every kind that few answers cannot tell from the best
+        ((1, 28, 28), (), "dense", {"dense", "lenet"}),  # pictures: kinds that see more of them
+        ((1, 28, 28), (), "lenet", {"lenet"}),
+        ((1, 28, 28), ("dense", "linear"), "lenet", {"lenet", "dense"}),  # rows that may be pictures: every kind
+    ],
+)
+def test_a_copy_is_hedged_by_kinds_that_few_answers_cannot_tell_apart(shape, others, best, members) -> None:
+    spec, none = linear_victim(shape).spec, Given(torch.zeros(0, *shape), None)
+    chooser = Chooser(Auto(), spec, AttackJob(0, torch.device("cpu")), none, others)
+    named = {"linear": 0.4, "dense": 0.5, "lenet": 0.52, "convolutional": 0.2} | {best: 0.55}
+    named = {"linear": 0.55, "dense": 0.5, "boosted": 0.2} if len(shape) == 1 else named
+    chooser.ranking = [
+        _Trial((Candidate(name, "labels", "none"),), held, nn.Identity()) for name, held in named.items()
+    ]
+    chooser.near = 0.1
+    first = next(trial for trial in chooser.ranking if trial.candidates[0].student == best)
+    assert {one.student for one in chooser._hedged(first).candidates} == members
+    chooser.near = 0.01
+    assert chooser._hedged(first).candidates == first.candidates

@@ -174,6 +174,19 @@ def test_a_model_that_names_few_classes_is_no_collapse_of_whoever_asks_it() -> N
     assert diverse(0.3, (250, 250, 250, 250))
 
 
+def test_an_attack_that_gave_up_on_one_class_is_no_fault_beside_one_that_went_on() -> None:
+    def diverse(*findings: Findings) -> bool:
+        scores = [ClassScore(n=250, same=0)] * 4
+        cells = [cell(id=f"{k}", findings=each, class_scores=scores) for k, each in enumerate(findings)]
+        return next(check.ok for check in soundness(cells) if check.name == "queries diverse")
+
+    gave_up, collapsed = Findings(class_entropy=0.0, missing="no such network"), Findings(class_entropy=0.0)
+    assert not diverse(gave_up)
+    assert not diverse(collapsed, Findings(class_entropy=0.9))
+    assert not diverse(gave_up, collapsed)
+    assert diverse(gave_up, Findings(class_entropy=0.9))
+
+
 def test_intervals_that_touch_do_not_tell_apart() -> None:
     def at(score: Score, low: float, high: float) -> Score:
         ends = score.fidelity_interval.model_copy(update={"low": low, "high": high})

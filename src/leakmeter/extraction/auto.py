@@ -109,7 +109,7 @@ class _Thief(Chooser):
         asker = Asker(
             PicturedOracle(oracle, spec), names, pool, stream(job.seed, "auto"), guessed=spec is not oracle.spec
         )
-        super().__init__(attack, spec, job, asker, others=usual_students(oracle.spec))
+        super().__init__(attack, spec, job, asker, others=() if spec is oracle.spec else usual_students(oracle.spec))
         self._shape = None if spec is oracle.spec else spec.input_shape
 
     def play(self) -> tuple[nn.Module, Findings]:

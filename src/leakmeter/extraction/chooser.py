@@ -92,16 +92,19 @@ class Chooser:
         self.attack, self.job, self.asker = attack, job, asker
         self.victim, self.spec = spec, reduced_spec(spec)
         self.students = attack.students or tuple(dict.fromkeys((*usual_students(self.spec), *others)))
+        self.pictures = len(self.spec.input_shape) == 3 and not others
         self.ranking: list[_Trial] = []
         self.searched = 0
         """How many answers there were when all candidates were last compared."""
         self.doubt = 0.0
         """By how much candidates had to differ when they were last compared, for chance not to decide."""
+        self.near = 0.0
+        """How far below the best a candidate may lie and still be as good for all that these answers tell."""
         self.tried: dict[str, float] = {}
 
     def copied(self, name: str) -> nn.Module:
         """A copy from all answers there are."""
-        return self._whole(self.best(name), name)
+        return self._whole(self._hedged(self.best(name)), name)
 
     def compared(self, name: str) -> dict[tuple[Candidate, ...], float]:
         """What all candidates came to on answers held out; nothing where these are too few."""
@@ -114,6 +117,22 @@ class Chooser:
 
     def _whole(self, best: _Trial, name: str) -> nn.Module:
         return whole(self._copy(best, name), self.victim)
+
+    def _hedged(self, best: _Trial) -> _Trial:
+        """The best, with the other kinds of students that too few answers cannot tell from it.
+
+        Of pictures only with kinds that see more of them: what sees less is better by luck.
+        """
+        if len(best.candidates) > 1 or self.spec.features > SMALL:
+            return best
+        first, near = (
+            best.candidates[0],
+            [trial for trial in self.ranking if trial.held_out >= best.held_out - self.near],
+        )
+        kinds = {one.student: one for trial in reversed(near) for one in trial.candidates if len(trial.candidates) == 1}
+        others = self.students[: self.students.index(first.student)] if self.pictures else self.students
+        hedges = [kinds[student] for student in others if student in kinds and student != first.student]
+        return replace(best, candidates=(first, *hedges))
 
     def coarse(self, best: _Trial) -> bool:
         """Whether answers say little more than a label: by what they show, or by what proved best to read of them."""
@@ -142,6 +161,7 @@ class Chooser:
         self.tried |= {str(trial): trial.held_out for trial in self.ranking}
         if self.spec.features <= SMALL:
             self.doubt = _ERRORS * part.error(self.ranking[0].held_out)
+        self.near = (_ERRORS if len(held) < _FEW else 1.0) * part.error(self.ranking[0].held_out)
         return self.ranking[0]
 
     def _simplest(self) -> _Trial:
@@ -286,6 +306,7 @@ _TRIALS, _TRIALS_LARGE, _SHORTEST = 8, 12, 1.0  # a trial takes this fraction of
 SMALL = 1024  # features up to which a network has time enough to learn twice
 _ERRORS = 2.0  # standard errors by which to learn from less must be better
 _LONGER = 5.0  # times as long are trials that decide whether labels are all that answers are good for
+_FEW = 100  # answers held out below which their word is worth half
 _LITTLE = 0.2  # effort below which also these are cut
 _READERS = 2  # students that try every reading, of small inputs
 _MEMBERS, _MEMBER = 4, 2.0  # copies at most whose mean is taken, and seconds that each has at least

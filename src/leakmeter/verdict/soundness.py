@@ -67,7 +67,7 @@ def soundness(cells: list[CellResult]) -> list[Check]:
         ),
         _check(
             "queries diverse",
-            [f"{cell.id} collapsed" for cell in attackers if _collapsed(cell)],
+            [f"{cell.id} collapsed" for cell in attackers if _collapsed(cell) and not _beside_another(cell, attackers)],
             "no attack collapsed onto a few classes",
             f"the classes of an attack's answers have less than {COLLAPSED:.0%} of the entropy they could have, and of "
             "what the model's answers to the test inputs have",
@@ -153,6 +153,15 @@ def _collapsed(cell: CellResult) -> bool:
         return False
     there = class_entropy(torch.tensor([each.n for each in cell.class_scores]))
     return there is None or cell.findings.class_entropy < COLLAPSED * there
+
+
+def _beside_another(cell: CellResult, attackers: list[CellResult]) -> bool:
+    """Whether it gave up, which it says, and the surface was attacked by one that did not collapse, either."""
+    gave_up = cell.findings is not None and cell.findings.missing is not None
+    return gave_up and any(
+        (other.view, other.defense, other.seed) == (cell.view, cell.defense, cell.seed) and not _collapsed(other)
+        for other in attackers
+    )
 
 
 def _less_from_more(cells: list[CellResult]) -> list[str]:
