@@ -172,7 +172,9 @@ def test_an_interrupted_audit_says_how_to_go_on_and_does(tmp_path, monkeypatch) 
     ended = CliRunner().invoke(app, asked)
     assert ended.exit_code == 130
     assert "--resume" in ended.stderr
-    assert ended.stderr.startswith(f"run: {tmp_path / 'runs'}")
+    opening, run, *_ = ended.stderr.splitlines()
+    assert opening == f"opening {quick(tmp_path)['victim']['source']}"  # at once, before anything is loaded
+    assert run.startswith(f"run: {tmp_path / 'runs'}")
     monkeypatch.setattr(flow, "run_cells", run_cells)
     result = flow.audit(quick(tmp_path), resume=caught.value.folder)
     assert result.verdict.outcome in ("measured", "undecided")

@@ -10,12 +10,16 @@ import pytest
 import torch
 
 from leakmeter._audit.defaults import complete
-from leakmeter._audit.flow import audit
+from leakmeter._audit.flow import audit, preview
 from leakmeter._audit.opening import fit_test, load_test, open_victim
+from leakmeter._audit.opening import test_inputs as inputs_to_test
 from leakmeter.errors import Inconclusive, UsageError
 from leakmeter.evaluation.score import Reference, reference
 from leakmeter.extraction.pool import real_inputs
+from leakmeter.oracle.oracle import Oracle
 from leakmeter.plan import make_plan
+from leakmeter.verdict import judge
+from leakmeter.victims.load import load_victim
 
 RNG = np.random.default_rng(0)
 LINEAR = """
@@ -153,3 +157,39 @@ def test_columns_read_off_the_data_are_told_and_declared_ones_are_not(tmp_path) 
     assert any("read off rows.csv" in note for note in victim.notes)
     declared = make_plan(content | {"columns": test.columns.section()})
     assert not open_victim(declared, load_test(declared)).notes
+
+
+def test_without_test_data_copies_are_scored_on_drawn_inputs_which_decide_no_policy(tmp_path) -> None:
+    (tmp_path / "own.py").write_text(
+        "import numpy as np\n\ndef model():\n    return lambda x: np.stack([x[:, 0], 1 - x[:, 0]], 1)\n"
+    )
+    victim = {"source": f"{tmp_path / 'own.py'}:model", "input_shape": [3], "low": 0.0, "high": 1.0}
+    attack = {"name": "surrogate", "student": "linear", "recipe": {"steps": 200, "lr": 0.05}}
+    quick = {"budget": 200, "stops": [200], "seeds": [0], "views": ["probs"], "detectors": []}
+    plan = {"victim": victim, "attacks": [attack], **quick}
+    assert "scored on inputs drawn by chance" in preview(plan).lines()[-1]
+    result = audit(plan, out=tmp_path / "runs")
+    assert (result.cells[0].final.score.n, result.victim.test) == (1000, "inputs drawn by chance")
+    assert "of inputs drawn by chance" in result.verdict.headline
+    assert any(line.startswith("There were no test data") for line in result.verdict.sentences)
+    assert (result.verdict.outcome, result.exit_code) == ("measured", 0)
+    for value in (0.1, 0.999):  # neither surely above nor surely below: nobody knows on real inputs
+        limit = {"max_fidelity": {"queries": 200, "value": value}}
+        judged = judge(make_plan(plan | {"policy": limit}), result.cells)
+        assert judged.outcome == "undecided"
+        assert "there were no test data" in judged.rulings[0].message
+        assert judged.recommendation is None
+
+
+@pytest.mark.parametrize("shape", [(3,), (16, 96), (3, 20, 24), (2, 3, 4, 5), (3, 300, 300)])
+def test_drawn_inputs_are_in_the_box_and_few_where_they_are_large(shape: tuple[int, ...]) -> None:
+    def model(x: np.ndarray) -> np.ndarray:
+        return np.stack([x.reshape(len(x), -1).mean(1), np.full(len(x), 0.35)], 1)
+
+    low, high = np.float64(0.1), np.float64(0.7)
+    victim = load_victim(model, input_shape=shape, low=low, high=high, outputs="logits")
+    test = inputs_to_test(make_plan({"victim": {"source": "own:model"}}), None, victim)
+    assert len(test) == (124 if shape == (3, 300, 300) else 1000)
+    assert torch.equal(test.x, inputs_to_test(make_plan({"victim": {"source": "own:model"}}), None, victim).x)
+    labels = Oracle(victim, "labels").query(test.x).labels
+    assert labels.unique().tolist() == ([0, 1] if len(shape) == 3 or shape == (3,) else [0])

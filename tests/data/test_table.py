@@ -131,6 +131,15 @@ def test_what_is_wrong_is_told_in_a_sentence(tmp_path: Path, text: str, target: 
     assert "\n" not in str(caught.value)
 
 
+def test_a_row_of_too_few_fields_is_a_sentence_and_an_empty_last_one_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("age,debt,paid\n" + "30,1.5,yes\n40,,no\n" * 5 + "50,2\n")
+    with pytest.raises(UsageError, match=r"expected 3 fields in every row of .*, got 2 in row 11; a missing value"):
+        load(path, "all", target="paid")
+    path.write_text('age,debt\n"3\n0",1\n' + "40,\n" * 5)
+    assert read(path).height == 6
+
+
 def test_what_was_declared_is_held_to(rows: Path) -> None:
     known = list(describe(read(rows), rows, "Class"))
     few = [Column(name="Sex", kind="categorical", levels=("male", "other")) if c.name == "Sex" else c for c in known]

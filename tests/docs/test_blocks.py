@@ -139,7 +139,8 @@ def test_a_folder_of_hugging_face_is_a_victim(tmp_path: Path, monkeypatch: pytes
     ((_, code),) = [each.values for each in blocks("python") if each.values[0] == "first-try.md"]
     (tmp_path / "own.py").write_text(code)
     monkeypatch.chdir(tmp_path)
-    victim = lm.load_victim("own.py:model", input_shape=(1, 8, 8), low=0.0, high=1.0, mean=0.5, std=0.5)
+    victim = lm.load_victim("own.py:model", low=0.0, high=1.0, mean=0.5, std=0.5)
+    assert victim.spec.input_shape == (1, 8, 8)
     assert victim.spec.class_names == ("cat", "dog", "eel")
     x = torch.rand(5, 1, 8, 8)
     answers = lm.Oracle(victim, view="logits+gradient", budget=5).query(x)

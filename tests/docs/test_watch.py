@@ -35,4 +35,12 @@ def test_what_is_stated_of_thieves() -> None:
     said = f"{len(found['rows'])} thieves, {short} of them stated more than 3 points too low"
     assert said in PAGE
     assert f"{100 * found['mean difference']:.1f} points above the real copy in the mean" in PAGE
-    assert f"{-100 * found['worst']:.0f} points below it in the worst" in PAGE
+    assert f"{-100 * min(0.0, found['worst']):.1f} points below it in the worst" in PAGE
+
+
+def test_whose_accounts_are_taken_for_one() -> None:
+    found = held("bench/watch-sybils.json")
+    as_one, thieves = found["found as one, all ten accounts"], found["strange thieves"]
+    assert f"{as_one} of {thieves} thieves" in PAGE
+    assert f"{found['honest put together with others']} of {found['honest']} honest clients" in PAGE
+    assert f"{found['natural accounts put together']} of {10 * found['scenes']} accounts" in PAGE

@@ -89,7 +89,7 @@ def make_audit() -> MakeAudit:
         ]
         plan = Plan.model_validate(
             {"name": "quarterly", "victim": {"source": victim}, "views": views, "seeds": range(seeds), "budget": budget}
-            | {"defenses": defenses}
+            | {"defenses": defenses, "data": {"name": "digits"}}
             | changes
         )
         return AuditResult(

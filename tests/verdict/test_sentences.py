@@ -47,7 +47,9 @@ def cell(
 
 
 def plan(**more: Any) -> Plan:
-    return make_plan({"victim": {"source": "a:b"}, "attacks": [{"name": "surrogate"}], **more})
+    return make_plan(
+        {"victim": {"source": "a:b"}, "data": {"name": "digits"}, "attacks": [{"name": "surrogate"}], **more}
+    )
 
 
 def told(cells: list[CellResult], **more: Any) -> tuple[str, list[str]]:

@@ -42,7 +42,9 @@ def cell(curve: dict[int, float], seed: int = 0, **more) -> CellResult:
 
 
 def plan(**policy):
-    return make_plan({"victim": {"source": "a:b"}, "attacks": [{"name": "surrogate"}], "policy": policy})
+    return make_plan(
+        {"victim": {"source": "a:b"}, "data": {"name": "digits"}, "attacks": [{"name": "surrogate"}], "policy": policy}
+    )
 
 
 def test_a_cost_lies_between_two_points_and_starts_at_one_query() -> None:

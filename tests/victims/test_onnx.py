@@ -146,9 +146,158 @@ def test_whole_numbers(tmp_path, kind: int, box: dict, edges: tuple[int, int]) -
     np.testing.assert_allclose(answers(victim, x), x.round().numpy() @ W, rtol=1e-3, atol=1e-3)
 
 
-def test_tokens_need_a_range(tmp_path) -> None:
-    with pytest.raises(UsageError, match="pass low and high"):
-        load_victim(flat_net(tmp_path / "m.onnx", [1, 12], T.INT64))
+@pytest.mark.parametrize("kind", [T.INT16, T.UINT16, T.INT32, T.UINT32, T.INT64, T.UINT64])
+def test_whole_numbers_of_many_bits_need_a_range(tmp_path, kind: int) -> None:
+    path = flat_net(tmp_path / "m.onnx", [1, 12], kind)
+    with pytest.raises(UsageError, match=r"pass low and high.*--low 0 --high 255"):
+        load_victim(path)
+    victim = load_victim(path, low=0.0, high=9.0)
+    x = victim.spec.sample(6, torch.Generator().manual_seed(0))
+    np.testing.assert_allclose(answers(victim, x), x.round().numpy() @ W, rtol=1e-3, atol=1e-3)
+
+
+def looked_up(path: Path, how: str) -> str:
+    """Whole numbers that are rows of a table, places of a one-hot code, or compared with all that there are."""
+    table = RNG.normal(size=(30, 4)).astype(np.float32)
+    code = [helper.make_node("MatMul", ["hot", "table"], ["e"])]
+    first = {
+        "gather": [helper.make_node("Gather", ["table", "x"], ["e"])],
+        "onehot": [helper.make_node("OneHot", ["x", "depth", "ends"], ["hot"]), *code],
+        "equal": [
+            helper.make_node("Unsqueeze", ["x", "last"], ["u"]),
+            helper.make_node("Equal", ["u", "all"], ["same"]),
+            helper.make_node("Cast", ["same"], ["hot"], to=T.FLOAT),
+            *code,
+        ],
+    }[how]
+    weights = {"table": table, "depth": np.array(30), "ends": np.array([0, 1], np.float32)}
+    weights |= {"last": np.array([2]), "all": np.arange(30).reshape(1, 1, 30)}
+    mean = helper.make_node("ReduceMean", ["e"], ["y"], axes=[1], keepdims=0)
+    return save(path, [*first, mean], [("x", T.INT64, ["n", 6])], [("y", T.FLOAT, ["n", 4])], weights)
+
+
+@pytest.mark.parametrize("how", ["gather", "onehot", "equal"])
+def test_the_range_of_tokens_is_that_of_what_they_are_looked_up_in(tmp_path, how: str) -> None:
+    victim = load_victim(looked_up(tmp_path / "m.onnx", how))
+    assert (float(victim.spec.low), float(victim.spec.high)) == (0.0, 29.0)
+    assert answers(victim, torch.full((2, 6), 29.0)).shape == (2, 4)
+
+
+def test_one_input_without_a_dimension_of_rows(tmp_path) -> None:
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["r"]), helper.make_node("MatMul", ["r", "w"], ["y"])]
+    for name, sides, shape in (("row", [1, 4], [1, 12]), ("flat", [4], [12])):
+        weights = {"shape": np.array(shape), "w": W}
+        path = save(tmp_path / f"{name}.onnx", nodes, [("x", T.FLOAT, [3, 2, 2])], [("y", T.FLOAT, sides)], weights)
+        victim, x = load_victim(path, **BOX), rows(5, 3, 2, 2)
+        assert victim.spec.input_shape == (3, 2, 2)
+        assert "without a dimension of rows" in victim.notes[0]
+        np.testing.assert_allclose(answers(victim, x), x.reshape(5, 12).numpy() @ W, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_labels_are_labels_also_in_a_column_and_all_is_asked_at_once(tmp_path, kept: int) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["s"]),
+        helper.make_node("ArgMax", ["s"], ["y"], axis=1, keepdims=kept),
+    ]
+    sides = ["n", 1] if kept else ["n"]
+    path = save(tmp_path / "m.onnx", nodes, [("x", T.FLOAT, ["n", 12])], [("y", T.INT64, sides)], {"w": W})
+    with pytest.raises(UsageError, match=r"--classes 10; also, the range of the inputs"):
+        load_victim(path)
+    victim, x = load_victim(path, classes=4, **BOX), rows(5, 12)
+    assert victim.spec.outputs == "labels"
+    assert Oracle(victim, "labels").query(x).labels.tolist() == (x.numpy() @ W).argmax(1).tolist()
+
+
+def test_a_sequence_of_tensors_is_a_sentence(tmp_path) -> None:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["s"]), helper.make_node("SequenceConstruct", ["s", "s"], ["y"])]
+    tensors = helper.make_tensor_sequence_value_info("y", T.FLOAT, ["n", 4])
+    path = save(tmp_path / "m.onnx", nodes, [("x", T.FLOAT, ["n", 12])], [tensors], {"w": W})
+    with pytest.raises(
+        UsageError, match=r"output 'y' to be numbers or a map a row, got a sequence of ndarray"
+    ) as caught:
+        load_victim(path, **BOX)
+    assert "input_shape" not in str(caught.value)
+
+
+def test_logits_beside_other_outputs_are_read_and_that_is_said(tmp_path) -> None:
+    nodes = [helper.make_node("Identity", ["x"], ["hidden"]), helper.make_node("MatMul", ["x", "w"], ["logits"])]
+    outputs = [("hidden", T.FLOAT, ["n", 12]), ("logits", T.FLOAT, ["n", 4])]
+    victim = load_victim(save(tmp_path / "m.onnx", nodes, [("x", T.FLOAT, ["n", 12])], outputs, {"w": W}), **BOX)
+    assert victim.spec.classes == 4
+    assert victim.notes == ("Of the outputs hidden (nx12 float), logits (nx4 float) of the model 'logits' was read.",)
+
+
+def table_of_inputs(path: Path, *, words: bool) -> str:
+    """A column an input, as skl2onnx converts a pipeline on a data frame."""
+    nodes, last = [], "job"
+    if words:
+        code = {"keys_strings": ["cook", "smith"], "values_floats": [1.0, -1.0], "default_float": 0.0}
+        nodes, last = [helper.make_node("LabelEncoder", ["job"], ["code"], domain="ai.onnx.ml", **code)], "code"
+    nodes += [
+        helper.make_node("Cast", ["age"], ["years"], to=T.FLOAT),
+        helper.make_node("Concat", ["years", "debt", last], ["row"], axis=1),
+        helper.make_node("MatMul", ["row", "w"], ["y"]),
+    ]
+    inputs = [
+        ("age", T.INT64, ["n", 1]),
+        ("debt", T.FLOAT, ["n", 1]),
+        ("job", T.STRING if words else T.FLOAT, ["n", 1]),
+    ]
+    domains = (("", 17), ("ai.onnx.ml", 3))
+    return save(path, nodes, inputs, [("y", T.FLOAT, ["n", 4])], {"w": W[:3]}, domains)
+
+
+def test_inputs_that_are_columns_make_a_table(tmp_path) -> None:
+    victim = load_victim(table_of_inputs(tmp_path / "m.onnx", words=False), low=[18, 0, -1], high=[99, 5, 1])
+    assert victim.spec.input_shape == (3,)
+    x = torch.tensor([[30.0, 2.5, 0.5], [70.0, 0.5, -1.0]], dtype=torch.float64)
+    np.testing.assert_allclose(answers(victim, x), x.numpy() @ W[:3], rtol=1e-4)
+
+
+def test_columns_of_words_are_given_words(tmp_path) -> None:
+    path = table_of_inputs(tmp_path / "m.onnx", words=True)
+    with pytest.raises(UsageError, match=r"the inputs job take words: say which, by a table \(--data\)"):
+        load_victim(path, **BOX)
+    columns = {
+        "job": {"kind": "categorical", "levels": ["smith", "cook"]},
+        "age": {"kind": "integer", "low": 18, "high": 99},
+        "debt": {"low": 0.0, "high": 5.0},
+    }
+    victim = load_victim(path, columns=columns)
+    x = torch.tensor([[0, 30, 2.5], [1, 70, 0.5]], dtype=torch.float64)
+    taken = np.array([[30, 2.5, -1.0], [70, 0.5, 1.0]])
+    np.testing.assert_allclose(answers(victim, x), taken @ W[:3], rtol=1e-4)
+    for wrong, sentence in (
+        ({"work": columns["job"]} | {name: columns[name] for name in ("age", "debt")}, "a difference at 'work'"),
+        (columns | {"job": {"low": 0, "high": 1}}, "'job' takes words: give the column levels"),
+        (columns | {"debt": {"kind": "categorical", "levels": ["a", "b"]}}, "'debt' takes numbers"),
+    ):
+        with pytest.raises(UsageError, match=sentence):
+            load_victim(path, columns=wrong)
+
+
+def test_a_table_names_the_columns_of_such_a_model(tmp_path) -> None:
+    from leakmeter._audit.opening import load_test, open_victim
+    from leakmeter.plan import make_plan
+
+    path = table_of_inputs(tmp_path / "m.onnx", words=True)
+    lines = [f"{18 + k},{k % 3},{'cook' if k % 2 else 'smith'},{'yes' if k % 2 else 'no'}" for k in range(40)]
+    (tmp_path / "rows.csv").write_text("\n".join(["age,debt,job,paid", *lines]))
+    plan = make_plan({"victim": {"source": path}, "data": {"name": str(tmp_path / "rows.csv")}})
+    test = load_test(plan)
+    assert test.columns.names == ["age", "debt", "job"]
+    assert test.y is not None
+    assert open_victim(plan, test).spec.columns.names == ["age", "debt", "job"]
+
+
+def test_a_file_that_fails_on_sides_of_one_is_not_taken_for_one_without_memory(tmp_path) -> None:
+    nodes = [helper.make_node("Flatten", ["x"], ["f"]), helper.make_node("MatMul", ["f", "w"], ["y"])]
+    sides = [None, 3, None, None]
+    path = save(tmp_path / "m.onnx", nodes, [("x", T.FLOAT, sides)], [("y", T.FLOAT, [None, 4])], {"w": W})
+    with pytest.raises(UsageError, match=r"leaves sides of its input open"):
+        load_victim(path)
+    assert load_victim(path, input_shape=(3, 2, 2), **BOX).spec.classes == 4
 
 
 def two_inputs(path: Path) -> str:
@@ -258,7 +407,7 @@ def test_pictures_for_a_flat_model_are_reshaped(tmp_path) -> None:
 def test_what_belongs_to_onnx_files_is_refused_elsewhere() -> None:
     with pytest.raises(UsageError, match=r"expected inputs only for an .onnx file, got it for"):
         load_victim(lambda x: x, inputs={"h": 0}, input_shape=(3,), **BOX)
-    with pytest.raises(UsageError, match=r"expected output only for an .onnx file or an http:// address"):
+    with pytest.raises(UsageError, match=r"expected output only for a model that returns several, got 'y'"):
         load_victim(lambda x: x, output="y", input_shape=(3,), **BOX)
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from leakmeter._audit.cell import finished, run_cell
-from leakmeter._audit.opening import fit_test, load_test, open_victim
+from leakmeter._audit.opening import load_test, open_victim, test_inputs
 from leakmeter._audit.watching import watching
 from leakmeter.compute import computing
 from leakmeter.data.dataset import Dataset
@@ -45,7 +45,8 @@ class CellWorker:
         """The result of the cell as JSON, like that in its folder."""
         cell = next(cell for cell in self.plan.cells() if cell.id == text)
         with computing(self.plan.threads):
-            truth = None if self.test is None else Reference.load(folder / TRUTH, self.test, self.victim.spec)
+            kept = self.plan.data is not None or (folder / TRUTH).exists()  # the victim may not answer drawn inputs
+            truth = Reference.load(folder / TRUTH, self.test, self.victim.spec) if self.test and kept else None
             run = Run.enter(folder / place(cell), cell.model_dump(mode="json"))
             # Before the lock: should an earlier worker still live, it is stopped by this at its next question, and
             # lets go.
@@ -60,7 +61,7 @@ def open_worker(plan: Plan, connections: int, limits: Limits | None) -> CellWork
     with computing(plan.threads):
         test = load_test(plan)
         victim = open_victim(plan, test, share)
-        return CellWorker(plan, victim, test and fit_test(test, victim), SILENT, limits)
+        return CellWorker(plan, victim, test_inputs(plan, test, victim), SILENT, limits)
 
 
 def run_cells(
@@ -99,7 +100,7 @@ def _batch(plan: Plan, victim: Victim, run: Run, cells: int) -> Batch:
     return Batch(
         partial(open_worker, plan, connections // (at_once or connections)),
         run.path,
-        needs=() if plan.data is None else (TRUTH,),
+        needs=(TRUTH,) if (run.path / TRUTH).exists() else (),
         cpus=plan.threads,
         gpus=int(plan.device.startswith("cuda")),
         at_once=at_once,

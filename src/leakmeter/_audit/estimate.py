@@ -19,6 +19,11 @@ from leakmeter.victims.victim import Question, Victim
 
 _CALIBRATION = 2.0  # seconds at most
 _PATIENCE = 10.0  # seconds; a model that takes longer for its first answers is not timed
+_DRAWN = (
+    "There are no test data (--data): copies are scored on inputs drawn by chance, which says less of real ones, and a "
+    "policy stays undecided."
+)
+_NO_DATA = "There are no test data (--data), and a total limits what may be asked: no copy will be scored."
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class Estimate:
     untold: tuple[str, ...]
     """Attacks that cannot."""
     processes: int
+    notes: tuple[str, ...] = ()
+    """What was assumed of the victim, and how it is asked."""
 
     @property
     def seconds(self) -> float:
@@ -54,7 +61,8 @@ class Estimate:
         if self.untold:
             beside.append(f"the learning of {', '.join(self.untold)}")
         more = f", besides {' and '.join(beside)}" if beside else ""
-        return [f"plan: {shown}", f"time: about {_duration(self.seconds)} on {self.processes} cores{more}"]
+        told = f"time: about {_duration(self.seconds)} on {self.processes} cores{more}"
+        return [f"plan: {shown}", told, *(f"note: {note}" for note in self.notes)]
 
 
 def estimate(plan: Plan, victim: Victim, test: Dataset | None, processes: int) -> Estimate:
@@ -80,6 +88,7 @@ def estimate(plan: Plan, victim: Victim, test: Dataset | None, processes: int) -
         learning=learning,
         untold=tuple(untold),
         processes=processes,
+        notes=(*victim.notes, *(() if plan.data is not None else (_NO_DATA if test is None else _DRAWN,))),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ from typing import Any
 from leakmeter._audit.cells import LEASES, TRUTH, has_shared_limits, place, run_cells
 from leakmeter._audit.defaults import complete
 from leakmeter._audit.estimate import Estimate, estimate
-from leakmeter._audit.opening import fit_test, load_test, open_victim
+from leakmeter._audit.opening import load_test, open_victim, test_inputs
 from leakmeter._audit.result import Audit as Audit
 from leakmeter.certificates.smoothing import certify
 from leakmeter.compute import check_device, computing
 from leakmeter.data.dataset import Dataset
 from leakmeter.display import as_progress
-from leakmeter.errors import NotApplicable, Stopped, UsageError
+from leakmeter.errors import NotApplicable, Stopped, UsageError, VictimError
 from leakmeter.evaluation.intervals import certified_share
 from leakmeter.evaluation.score import reference
 from leakmeter.executors import make_executor
@@ -92,7 +92,7 @@ def _opened(plan: Plan, victim: Victim | None, processes: int) -> tuple[Plan, Vi
     """The complete plan, the model, and test data that fit it."""
     test = load_test(plan)
     victim = open_victim(plan, test) if victim is None else victim
-    test = test and fit_test(test, victim)
+    test = test_inputs(plan, test, victim)
     plan = complete(plan, victim, test, processes)
     for view in (*plan.views, *plan.explained_views):
         with suppress(NotApplicable):  # such a view is skipped, and the reason said
@@ -112,7 +112,8 @@ def _audit(
     executor = executor or ("inline" if len(list(plan.cells())) == 1 else "local")
     with _leases(plan, victim, run) as leases:
         if test is not None:
-            _ask_truth(victim, test, run, leases)
+            with nullcontext() if plan.data is not None else suppress(VictimError):  # which the cells tell, then
+                _ask_truth(victim, test, run, leases)
         cells = run_cells(plan, victim, test, run, make_executor(executor), progress)
     if all(cell.status == "skipped" for cell in cells):
         raise UsageError(f"no attack could run: {cells[0].error}")

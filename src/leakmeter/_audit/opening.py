@@ -9,14 +9,19 @@ from torch import Tensor
 from leakmeter.data.catalogue import load
 from leakmeter.data.columns import Columns
 from leakmeter.data.dataset import Dataset, Split
+from leakmeter.data.table import SUFFIXES
 from leakmeter.patience import patient
 from leakmeter.plan import Plan
 from leakmeter.seeds import stream
 from leakmeter.victims.column_names import column_names
+from leakmeter.victims.drawn import drawn
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.remote.pace import Share
 from leakmeter.victims.victim import Victim
 
+DRAWN = "inputs drawn by chance"
+_DRAWN, _DRAWN_REMOTE = 1000, 200  # test inputs where the owner gives none; a server's answers may cost money
+_DRAWN_LEAST, _DRAWN_NUMBERS = 120, 1 << 25  # of large inputs fewer
 _FEW = 32  # features of which a message shows the range of each
 _READ_OFF = (
     "The ranges and levels of the columns were read off {}: the attacker was told them, and asked nothing outside; "
@@ -45,7 +50,7 @@ def _load(plan: Plan, split: Split) -> Dataset:
         Path(plan.data.dir) if plan.data.dir else None,
         columns=Columns.parse(plan.columns) if plan.columns else None,
         target=plan.data.target,
-        names=column_names(plan.victim.source),
+        names=column_names(plan.victim.source) if Path(plan.data.name).suffix.lower() in SUFFIXES else None,
         bounds=None if low is None or high is None else (low, high),
     )
 
@@ -64,6 +69,19 @@ def _train_part_is_used(plan: Plan) -> bool:
 def fit_test(test: Dataset, victim: Victim) -> Dataset:
     """The test data in the range the model takes: what pixels are becomes what users send."""
     return test.into(victim.spec.box)
+
+
+def test_inputs(plan: Plan, test: Dataset | None, victim: Victim) -> Dataset | None:
+    """The test data in the model's range; inputs drawn by chance where there are none, unless they cost too much."""
+    if test is not None:
+        return fit_test(test, victim)
+    if plan.total is not None and victim.remote:
+        return None
+    most = max(_DRAWN_LEAST, min(_DRAWN_REMOTE if victim.remote else _DRAWN, _DRAWN_NUMBERS // victim.spec.features))
+    x = drawn(victim.spec, most)
+    return Dataset(
+        DRAWN, x, None, None, columns=victim.spec.columns, range=(float(x.min()), float(x.max())), pixels=False
+    )
 
 
 def _edges(test: Dataset) -> tuple[str, str]:

@@ -125,11 +125,14 @@ def _preview(base: dict[str, Any], flags: dict[str, Any], executor: str | None) 
 
 
 def _audit(base: dict[str, Any], flags: dict[str, Any], run: options.RunFlags, executor: str | None) -> Audit:
-    from leakmeter._audit.flow import audit as run_audit
     from leakmeter.plan import make_plan
 
-    plan = make_plan(options.merge(base, options.given(flags)))
-    return run_audit(plan, out=run.out, resume=run.resume, executor=executor, progress=options.display(run.display))
+    plan, progress = make_plan(options.merge(base, options.given(flags))), options.display(run.display)
+    progress.say(f"opening {plan.victim.source}")  # before what takes seconds to import
+
+    from leakmeter._audit.flow import audit as run_audit
+
+    return run_audit(plan, out=run.out, resume=run.resume, executor=executor, progress=progress)
 
 
 def _conclude(result: Audit) -> int:

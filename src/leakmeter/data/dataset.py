@@ -138,9 +138,9 @@ def read_bytes(path: Path) -> bytes:
 
 
 def _check_inputs(name: str, x: Tensor, bounds: Range) -> None:
-    if x.dtype != torch.float32 or x.ndim not in (2, 4) or x.numel() == 0:
+    if x.dtype != torch.float32 or x.ndim < 2 or x.numel() == 0:
         raise UsageError(
-            f"expected {name} to hold float32 inputs [N, C, H, W] or [N, d], none of them empty, "
+            f"expected {name} to hold float32 inputs, such as [N, C, H, W] or [N, d], none of them empty, "
             f"got {x.dtype} {list(x.shape)}"
         )
     low, high = (float(bound) for bound in x.aminmax())

@@ -6,6 +6,7 @@ brings no second data-frame library along, and a Parquet file of a million rows 
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,7 @@ def read(path: Path) -> polars.DataFrame:
     try:
         if path.suffix.lower() == ".csv":
             frame = polars.read_csv(path, infer_schema=False, null_values=_MISSING)
+            _check_ends(frame, path)
         else:
             tried("leakmeter.data.parquet_trial", path, seconds=_OPENED + path.stat().st_size / _READ)
             rows = polars.scan_parquet(path)
@@ -104,6 +106,19 @@ def read(path: Path) -> polars.DataFrame:
     if frame.height == 0:
         raise UsageError(f"expected rows in {path}, got an empty table")
     return frame
+
+
+def _check_ends(frame: polars.DataFrame, path: Path) -> None:
+    """Refuses a CSV with a row of too few fields, whose end reads as missing. A whole row has as many as the header."""
+    if frame.height == 0 or frame.width < 2 or frame[frame.columns[-1]].null_count() == 0:
+        return
+    with path.open(newline="", encoding="utf-8", errors="replace") as lines:
+        for number, fields in enumerate(csv.reader(lines)):
+            if 0 < len(fields) < frame.width:
+                raise UsageError(
+                    f"expected {frame.width} fields in every row of {path}, got {len(fields)} in row {number}; "
+                    "a missing value still needs its comma"
+                )
 
 
 def encode(frame: polars.DataFrame, columns: Columns, path: Path) -> NDArray[np.float32]:

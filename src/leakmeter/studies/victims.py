@@ -25,8 +25,6 @@ from leakmeter.training.loop import Recipe
 from leakmeter.training.train import train
 
 LENET = Recipe(epochs=6, batch=128, optimizer="adam", lr=2e-3, schedule="cyclic")
-DIGITS = Recipe(epochs=25, batch=64, lr=3e-3, schedule="cyclic")
-"""For the 1,437 embedded digits, which six epochs leave half learned."""
 
 
 def trained(

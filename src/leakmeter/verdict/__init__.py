@@ -16,11 +16,12 @@ from leakmeter.verdict.soundness import soundness
 
 def judge(plan: Plan, cells: list[CellResult]) -> Verdict:
     """The verdict over all cells."""
-    arms, checks = make_arms(cells), soundness(cells)
-    rulings = rule(plan.policy, arms)
+    real = plan.data is not None
+    arms, checks = make_arms(cells), soundness(cells, real=real)
+    rulings = rule(plan.policy, arms, real=real)
     return Verdict(
         outcome=_outcome(rulings, checks),
-        headline=headline(arms, cells),
+        headline=headline(arms, cells, real=real),
         sentences=sentences(plan, arms, cells),
         arms=arms,
         rulings=rulings,

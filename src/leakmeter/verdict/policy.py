@@ -8,8 +8,8 @@ from leakmeter.plan import Policy
 from leakmeter.results import Arm, Ruling
 
 
-def rule(policy: Policy, arms: list[Arm]) -> list[Ruling]:
-    """Each line of the policy against every attacker.
+def rule(policy: Policy, arms: list[Arm], *, real: bool = True) -> list[Ruling]:
+    """Each line of the policy against every attacker; without `real` test inputs only a whole copy decides anything.
 
     Exceeded: some try made a copy that is surely above the line; that others failed is no protection. Met: no copy may
     be above it, and no attack may reach it on average, over all seeds and inputs. Else undecided.
@@ -19,18 +19,22 @@ def rule(policy: Policy, arms: list[Arm]) -> list[Ruling]:
     if policy.max_fidelity is not None:
         limit = policy.max_fidelity
         name = f"fidelity at {limit.queries:,} queries"
-        rulings.append(_rule(name, limit.queries, limit.value, limit.share, attackers))
+        rulings.append(_rule(name, limit.queries, limit.value, limit.share, attackers, real=real))
     if policy.min_copy_cost is not None:
         floor = policy.min_copy_cost
         name = f"queries to {floor.fidelity:.0%} fidelity"
-        rulings.append(_rule(name, floor.queries, floor.fidelity, None, attackers))
+        rulings.append(_rule(name, floor.queries, floor.fidelity, None, attackers, real=real))
     return rulings
 
 
-def _rule(name: str, queries: int, line: float, share: float | None, arms: list[Arm]) -> Ruling:
+def _rule(name: str, queries: int, line: float, share: float | None, arms: list[Arm], *, real: bool) -> Ruling:
     held = {_against(arm): (arm, _held(arm, queries)) for arm in arms if arm.copies}
     if not held:
         return Ruling(rule=name, outcome="undecided", message="no attack was measured")
+    if not real:
+        if (message := _whole(held)) is not None:
+            return Ruling(rule=name, outcome="exceeded", message=message)
+        return Ruling(rule=name, outcome="undecided", message=_NO_DATA)
     if (message := _trivial(held, line)) is not None:
         return Ruling(rule=name, outcome="undecided", message=message)
     if (message := _exceeded(held, line)) is not None:
@@ -44,6 +48,7 @@ def _rule(name: str, queries: int, line: float, share: float | None, arms: list[
     return Ruling(rule=name, outcome="pass", message=_met(held, line))
 
 
+_NO_DATA = "there were no test data, and agreement on inputs drawn by chance decides nothing; give [data], --data"
 _Held = dict[str, tuple[Arm, list[list[float]]]]
 
 
@@ -54,9 +59,8 @@ def _held(arm: Arm, queries: int) -> list[list[float]]:
 
 def _exceeded(held: _Held, line: float) -> str | None:
     """Whether some try ends with a copy that is surely above the line, all of them looked at."""
-    for who, (arm, points) in held.items():
-        if arm.whole and len(points) == len(arm.curve):
-            return f"{who} holds the whole model after {arm.queries:,} queries"
+    if (message := _whole(held)) is not None:
+        return message
     looks = sum(len(points[-1]) for _, points in held.values() if points)
     found = [
         (rate, exact(rate * arm.inputs, arm.inputs, 1 - (1 - CONFIDENCE) / looks), who, points[-1], arm)
@@ -70,6 +74,14 @@ def _exceeded(held: _Held, line: float) -> str | None:
     rate, ends, who, rates, arm = max(above, key=lambda each: each[0])
     tries = share_of_tries(rates, arm.inputs, line)
     return f"{who} reaches {rate:.1%} in its best try ({ends.low:.1%} to {ends.high:.1%}); {tries.words()}"
+
+
+def _whole(held: _Held) -> str | None:
+    """Whether some attack ends with the model itself."""
+    for who, (arm, points) in held.items():
+        if arm.whole and len(points) == len(arm.curve):
+            return f"{who} holds the whole model after {arm.queries:,} queries"
+    return None
 
 
 def _trivial(held: _Held, line: float) -> str | None:

@@ -18,8 +18,8 @@ from leakmeter.verdict.policy import rule
 
 
 def recommend(plan: Plan, arms: Sequence[Arm], cells: Sequence[CellResult]) -> Recommendation | None:
-    """What holds within the allowed cost, cheapest first; None where there is no policy to hold."""
-    if plan.policy == Policy() or not arms:
+    """What holds within the allowed cost, cheapest first; None where there is no policy, or no data to rule by."""
+    if plan.policy == Policy() or not arms or plan.data is None:
         return None
     options = list(_options(arms, cells))
     remedies = [remedy for option in options for remedy in _remedies(option, plan.policy)]

@@ -19,10 +19,17 @@ from leakmeter.verdict.findings import beats_untrained, explained, whole
 GOOD = 0.9  # the fidelity of a copy worth stealing
 RATE = 1000  # queries a day, where the plan states no limit
 MONTH = 30
+_DRAWN = (
+    "There were no test data: agreement is that on inputs drawn by chance, which are not those that users send; give "
+    "some (--data, labels are not needed) before you rely on it."
+)
 
 
-def headline(arms: list[Arm], cells: list[CellResult]) -> str:
-    """The answer in one sentence; an exact copy before all others, else the best that a thief got."""
+def headline(arms: list[Arm], cells: list[CellResult], *, real: bool = True) -> str:
+    """The answer in one sentence; an exact copy before all others, else the best that a thief got.
+
+    `real`: copies were scored on test data, and not on inputs drawn by chance.
+    """
     if (exact := _cheapest_exact(cells)) is not None:
         return (
             f"The model was copied exactly from {_asked(exact):,} queries "
@@ -31,11 +38,11 @@ def headline(arms: list[Arm], cells: list[CellResult]) -> str:
     attackers = [arm for arm in arms if not arm.control and arm.defense == "none"] or _attackers(arms)
     if not attackers:
         return "No attack was measured."
-    best = max(attackers, key=_best_copy)
+    best, inputs = max(attackers, key=_best_copy), "inputs" if real else "inputs drawn by chance"
     if _all_failed(cells):
         return (
             f"The attacks failed, which protects nothing: after {best.queries:,} queries the best copy ({best.label}, "
-            f"seeing {best.view}) agrees on {_best_copy(best):.1%} of inputs, no better than a network that learned "
+            f"seeing {best.view}) agrees on {_best_copy(best):.1%} of {inputs}, no better than a network that learned "
             "nothing. Check the range (low, high) and shape of the inputs, raise the budget, or give a pool of inputs "
             "like those the model sees."
         )
@@ -43,7 +50,7 @@ def headline(arms: list[Arm], cells: list[CellResult]) -> str:
     trivial = "" if best.constant is None else f"; always naming one class would agree on {best.constant:.1%}"
     return (
         f"An outsider with {best.queries:,} quer{'y' if best.queries == 1 else 'ies'} gets a copy that agrees with the "
-        f"model on {_best_copy(best):.1%} of inputs ({best.label}, seeing {best.view}{_behind(best.defense)}; "
+        f"model on {_best_copy(best):.1%} of {inputs} ({best.label}, seeing {best.view}{_behind(best.defense)}; "
         f"{tries}{trivial})."
     )
 
@@ -51,7 +58,8 @@ def headline(arms: list[Arm], cells: list[CellResult]) -> str:
 def sentences(plan: Plan, arms: list[Arm], cells: list[CellResult]) -> list[str]:
     """What a copy costs under each view and defense, what a rate limit does, what the copy and explanations give."""
     return [
-        *_exactness(plan, cells),
+        *_exactness(cells),
+        *([_DRAWN] if plan.data is None and arms else []),
         *_costs(arms),
         *_classes(arms),
         *_rates(arms, plan.queries_per_day),
@@ -84,17 +92,16 @@ def _asked(cell: CellResult) -> int:
     return cell.budget if cell.spending is None else cell.spending.queries
 
 
-def _exactness(plan: Plan, cells: list[CellResult]) -> list[str]:
+def _exactness(cells: list[CellResult]) -> list[str]:
     """How exact the exact copy is, and on what inputs that was measured."""
     cell = _cheapest_exact(cells)
     if cell is None or cell.findings is None or cell.findings.certificate is None:
         return []
     certificate = cell.findings.certificate
-    line = (
+    return [
         f"On {certificate.points:,} random inputs the outputs of that copy are off by at most "
         f"{certificate.relative_error:.1g} of the model's largest."
-    )
-    return [line] if plan.data is not None else [line, "There was no test data: agreement is that on these inputs."]
+    ]
 
 
 def _behind(defense: str) -> str:

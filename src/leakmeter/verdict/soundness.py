@@ -15,10 +15,11 @@ from leakmeter.verdict.findings import mistaken, whole
 
 FEW_POINTS = 100
 SATURATED = 0.95
+SAME = 0.98
 
 
-def soundness(cells: list[CellResult]) -> list[Check]:
-    """All checks, in the order a reader should take them."""
+def soundness(cells: list[CellResult], *, real: bool = True) -> list[Check]:
+    """All checks, in the order a reader should take them; `real`: copies were scored on test data."""
     done = [cell for cell in cells if cell.status == "done"]
     attackers = [cell for cell in done if not cell.control]
     return [
@@ -67,7 +68,11 @@ def soundness(cells: list[CellResult]) -> list[Check]:
         ),
         _check(
             "queries diverse",
-            [f"{cell.id} collapsed" for cell in attackers if _collapsed(cell) and not _beside_another(cell, attackers)],
+            [
+                f"{cell.id} collapsed"
+                for cell in attackers
+                if _collapsed(cell, real) and not _beside_another(cell, attackers, real)
+            ],
             "no attack collapsed onto a few classes",
             f"the classes of an attack's answers have less than {COLLAPSED:.0%} of the entropy they could have, and of "
             "what the model's answers to the test inputs have",
@@ -102,7 +107,20 @@ def soundness(cells: list[CellResult]) -> list[Check]:
             "Whoever sees more can throw it away: the attack on the richer view was too weak, its reading is too low.",
         ),
         *_white_box(done),
+        *([] if real else [_drawn_varied(done)]),
     ]
+
+
+def _drawn_varied(done: list[CellResult]) -> Check:
+    scores = [cell.final.score.by_class for cell in done if cell.final is not None and cell.final.score is not None]
+    constant = max((each.constant for each in scores if each is not None), default=0.0)
+    return _check(
+        "drawn inputs varied",
+        [f"the model names one class for {constant:.0%} of them"] if constant > SAME else [],
+        "the model names several classes for inputs drawn by chance",
+        f"there are no test data and the model names one class for more than {SAME:.0%} of inputs drawn by chance",
+        "Agreement on such inputs says nothing: give test data, or check the range (low, high) of the inputs.",
+    )
 
 
 def _white_box(done: list[CellResult]) -> list[Check]:
@@ -147,19 +165,19 @@ def _stopped_early(cell: CellResult, attackers: list[CellResult]) -> bool:
     )
 
 
-def _collapsed(cell: CellResult) -> bool:
-    """A victim that names few classes on test inputs, too, is no collapse of whoever asks it."""
+def _collapsed(cell: CellResult, real: bool) -> bool:
+    """A victim that names few classes on real test inputs, too, is no collapse of whoever asks it."""
     if cell.findings is None or cell.findings.class_entropy is None or not cell.findings.collapsed:
         return False
-    there = class_entropy(torch.tensor([each.n for each in cell.class_scores]))
+    there = class_entropy(torch.tensor([each.n for each in cell.class_scores])) if real else None
     return there is None or cell.findings.class_entropy < COLLAPSED * there
 
 
-def _beside_another(cell: CellResult, attackers: list[CellResult]) -> bool:
+def _beside_another(cell: CellResult, attackers: list[CellResult], real: bool) -> bool:
     """Whether it gave up, which it says, and the surface was attacked by one that did not collapse, either."""
     gave_up = cell.findings is not None and cell.findings.missing is not None
     return gave_up and any(
-        (other.view, other.defense, other.seed) == (cell.view, cell.defense, cell.seed) and not _collapsed(other)
+        (other.view, other.defense, other.seed) == (cell.view, cell.defense, cell.seed) and not _collapsed(other, real)
         for other in attackers
     )
 

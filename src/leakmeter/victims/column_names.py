@@ -7,6 +7,8 @@ from pathlib import Path
 from leakmeter.victims.estimator import fitted_names
 from leakmeter.victims.facts import Facts
 from leakmeter.victims.kind import Request
+from leakmeter.victims.onnx import open_session
+from leakmeter.victims.onnx_graph import table_names
 from leakmeter.victims.skops import SkopsKind
 from leakmeter.victims.trees import TreeFunction, TreesKind
 
@@ -14,6 +16,8 @@ from leakmeter.victims.trees import TreeFunction, TreesKind
 def column_names(source: str) -> list[str] | None:
     """Their names in order; None: the file does not say them, or it is another kind of victim."""
     path = Path(source)
+    if path.suffix.lower() == ".onnx" and path.is_file():
+        return table_names(open_session(path))
     kind = next((kind for kind in (TreesKind(), SkopsKind()) if path.suffix.lower() in kind.suffixes), None)
     if kind is None or not path.is_file():
         return None

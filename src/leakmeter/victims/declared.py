@@ -15,7 +15,24 @@ def shape_of(source: object) -> tuple[int, ...] | None:
     if isinstance(source, nn.Linear):
         return (source.in_features,)
     features = getattr(source, "n_features_in_", None) or None  # a CatBoost model from a file says 0
-    return None if features is None else (int(features),)
+    return _picture_of(getattr(source, "config", None)) if features is None else (int(features),)
+
+
+def _picture_of(config: object) -> tuple[int, ...] | None:
+    """What the configuration of a Hugging Face image classifier says of its pictures."""
+    channels, size = getattr(config, "num_channels", None), getattr(config, "image_size", None)
+    sides = (size, size) if isinstance(size, int) else tuple(size) if isinstance(size, list | tuple) else ()
+    whole = [side for side in (channels, *sides) if isinstance(side, int) and side > 0]
+    return tuple(whole) if len(whole) == 3 else None
+
+
+def names_of(source: object) -> tuple[str, ...] | None:
+    """What a network says its classes are called: itself, or in the configuration of a Hugging Face model."""
+    said = declared(source, "class_names", tuple)
+    labels = declared(getattr(source, "config", None), "id2label", dict)
+    if said is not None or not labels or any(str(name).startswith("LABEL_") for name in labels.values()):
+        return said  # type: ignore[no-any-return]
+    return tuple(str(name) for _, name in sorted(labels.items()))
 
 
 def dtype_of(source: object) -> torch.dtype | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from leakmeter.data.columns import Column, Columns
 from leakmeter.errors import UsageError, missing_extra
 from leakmeter.models.trees.ensemble import TreeEnsemble
 from leakmeter.models.trees.from_sklearn import from_sklearn
-from leakmeter.victims.facts import Facts
+from leakmeter.models.trees.thresholds import threshold_box
+from leakmeter.victims.facts import AROUND, Facts
 from leakmeter.victims.function import FunctionVictim
 from leakmeter.victims.kind import Request, VictimKind
 from leakmeter.victims.spec import Outputs
@@ -40,9 +42,10 @@ class EstimatorKind(VictimKind):
         if columns is not None and fitted_on is not None:
             function, trees = framed(function, columns, fitted_on), None
         names = tuple(source.classes_) if all(isinstance(name, str) for name in source.classes_) else None
-        facts = request.facts.or_else(
-            Facts(outputs=outputs, classes=len(source.classes_), dtype=torch.float64, class_names=names)
-        )
+        said = Facts(outputs=outputs, classes=len(source.classes_), dtype=torch.float64, class_names=names)
+        if trees is not None and request.facts.seen is None and request.facts.assumed is None:
+            said = replace(said, assumed=threshold_box(trees, source.n_features_in_), assumed_from=AROUND)
+        facts = request.facts.or_else(said)
         victim = facts.about(source).probed(lambda spec: FunctionVictim(function, spec))
         if isinstance(victim, FunctionVictim):
             victim.trees = trees

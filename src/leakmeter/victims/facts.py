@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any
@@ -21,10 +22,13 @@ from leakmeter.data.columns import Columns
 from leakmeter.errors import UsageError, all_at_once, first_line
 from leakmeter.files import check_announced
 from leakmeter.registry import did_you_mean
-from leakmeter.victims.declared import declared, dtype_of, shape_of
+from leakmeter.victims.declared import declared, dtype_of, names_of, shape_of
+from leakmeter.victims.drawn import drawn
+from leakmeter.victims.picture_range import UNIT, is_picture
 from leakmeter.victims.preparation import Preparation, PreparedVictim, settle
 from leakmeter.victims.preparation_settings import PreparationSettings
-from leakmeter.victims.spec import OUTPUTS, Outputs, VictimSpec
+from leakmeter.victims.probe import LABELS_UNCOUNTED, SIGN_DECIDES, advice, check_score, classes_of, outputs_of
+from leakmeter.victims.spec import OUTPUTS, VictimSpec, to_labels
 from leakmeter.victims.victim import Question, Victim
 
 Build = Callable[[VictimSpec], Victim]
@@ -56,11 +60,15 @@ class Facts:
     model_shape: Sequence[Any] | None = None
     """The shape that the model itself declares, a side that it leaves open as None."""
     preparation: PreparationSettings | None = None
-    assumed: tuple[float, float] | None = None
+    assumed: tuple[Any, Any] | None = None
     """The range to take where nobody says one."""
+    assumed_from: str | None = None
+    """Where that is from; None: the test pictures."""
     seen: tuple[str, str] | None = None
     """What test data lie in, to show to whoever must say the range."""
-    note: str = ""
+    whole: bool | None = None
+    """Whether the model takes whole numbers only, of which no range is usual."""
+    notes: tuple[str, ...] = ()
     """What the report must say of what was assumed."""
 
     def or_else(self, other: Facts) -> Facts:
@@ -79,19 +87,30 @@ class Facts:
             outputs=declared(source, "outputs", str),
             dtype=dtype_of(source),
             name=declared(source, "name", str) or type(source).__name__,
-            class_names=declared(source, "class_names", tuple),
+            class_names=names_of(source),
+            assumed=declared(source, "assumed", tuple) if self.seen is None else None,
+            assumed_from=declared(source, "assumed_from", str) if self.assumed is None else None,
+            whole=declared(source, "whole", bool),
         )
         return self.or_else(said)
 
     def probed(self, build: Build) -> Victim:
         """The victim, after four rows have shown what it returns."""
-        facts = self._assuming()
-        all_at_once(facts._preparation, facts.check_range)
+        facts = self.guessing()._assuming()
+        all_at_once(facts._preparation, lambda: facts._check_told_at_once(build))
         preparation = facts._preparation()
         draft, build = facts._draft(preparation.raw), facts._prepared(build, preparation)
         answer = facts._probe(build(draft), draft)
-        outputs: Any = facts.outputs or _outputs_of(answer)
-        return build(facts._named(replace(draft, classes=facts._columns(answer, outputs), outputs=outputs)))
+        outputs: Any = facts.outputs or outputs_of(answer)
+        spec = facts._named(replace(draft, classes=classes_of(answer, outputs, facts.classes), outputs=outputs))
+        sign = spec.classes == 1 and facts.outputs is None and facts.classes != 1
+        if sign:
+            check_score(answer)
+        victim = build(spec)
+        if facts.assumed_from == _USUAL:
+            self._check_guess(victim)
+        victim.notes = (*victim.notes, SIGN_DECIDES) if sign else victim.notes
+        return victim
 
     def trusted(self, build: Build) -> Victim:
         """Without a probe: a remote victim's answers are counted, and before there is a ledger none is asked for."""
@@ -108,11 +127,30 @@ class Facts:
         bounds: dict[str, Any] = {
             side: edge for side, edge in zip(_BOUNDS, self.assumed, strict=True) if side in unsaid
         }
+        low, high = (f"{float(pick(edge)):g}" for pick, edge in zip((np.min, np.max), self.assumed, strict=True))
         note = (
-            f"Nobody said what range of inputs the model takes: it was taken to be {self.assumed[0]:g} to "
-            f"{self.assumed[1]:g}, that of the test pictures; if that is wrong, so is this audit: set low and high."
+            f"Nobody said what range of inputs the model takes: it was taken to be {low} to {high}, "
+            f"{self.assumed_from or 'that of the test pictures'}; if that is wrong, so is this audit: set low and high."
         )
-        return replace(self, **bounds, note=note)
+        return replace(self, **bounds, notes=(*self.notes, note))
+
+    def guessing(self) -> Facts:
+        """With the usual range of pictures, if the model takes such and nobody says a range or a shift of it."""
+        said = [side for side in _BOUNDS if getattr(self, side) is not UNSAID]
+        prepared = self.preparation is not None and (self.preparation.scale, self.preparation.dtype) != (None, None)
+        shape = self.input_shape if self.input_shape is not None else self.model_shape
+        known = said or prepared or self.whole or self.assumed is not None or self.columns is not None
+        return self if known or not is_picture(shape) else replace(self, assumed=UNIT, assumed_from=_USUAL)
+
+    def _check_guess(self, victim: Victim) -> None:
+        """Asks for the range where all kinds of pictures in the usual one get one label: it may be the wrong one."""
+        x = drawn(victim.spec, _PICTURES).to(victim.spec.dtype)
+        with torch.no_grad():
+            parts = torch.split(x, victim.batch)
+            answers = torch.cat([victim.respond(part, Question(torch.Generator())) for part in parts])
+        labels = answers if victim.spec.outputs == "labels" else to_labels(answers)
+        if bool((labels == labels[0]).all()):
+            raise self._unsaid(f"; of {len(x)} pictures in 0 to 1, which is usual, all got the same label")
 
     def _check_answers(self) -> None:
         if self.outputs is None or self.classes is None:
@@ -125,11 +163,30 @@ class Facts:
         """Asks for the range of inputs where nobody has said it."""
         missing = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
         if missing and self.columns is None and self.assumed is None:
-            shown = "" if self.seen is None else f"; the test data lie in --low={self.seen[0]} --high={self.seen[1]}"
-            raise UsageError(
-                f"the range of the inputs cannot be read off this victim; pass {' and '.join(missing)}, "
-                f"for example low=0.0, high=1.0 (None: unbounded), on the command line --low 0 --high 1{shown}"
-            )
+            raise self._unsaid()
+
+    def _check_told_at_once(self, build: Build) -> None:
+        """Asks for the range, and for the number of labels with it, which is known as soon as the model answers."""
+        uncounted = ""
+        if any(getattr(self, side) is UNSAID for side in _BOUNDS) and self.columns is None:
+            with suppress(Exception):
+                unit = replace(self, low=UNIT[0], high=UNIT[1])
+                draft = unit._draft(unit._preparation().raw)
+                answer = unit._probe(unit._prepared(build, unit._preparation())(draft), draft)
+                if (self.outputs or outputs_of(answer)) == "labels" and self.classes is None:
+                    uncounted = LABELS_UNCOUNTED
+        all_at_once(self.check_range, lambda: _raise(uncounted))
+
+    def _unsaid(self, why: str = "") -> UsageError:
+        missing = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
+        shown = "; test pictures or a table (--data) say it, too"
+        if self.seen is not None:
+            shown = f"; the test data lie in --low={self.seen[0]} --high={self.seen[1]}"
+        high = 255 if self.whole or why else 1
+        return UsageError(
+            f"the range of the inputs cannot be read off this victim; pass {' and '.join(missing)}, for example "
+            f"low=0.0, high={high}.0 (None: unbounded), on the command line --low 0 --high {high}{shown}{why}"
+        )
 
     def _preparation(self) -> Preparation:
         settings = self.preparation or PreparationSettings()
@@ -139,8 +196,7 @@ class Facts:
         def prepared(spec: VictimSpec) -> Victim:
             victim = build(preparation.model_spec(spec)) if preparation.needed else build(spec)
             victim = PreparedVictim(spec, victim, preparation) if preparation.needed else victim
-            if self.note:
-                victim.notes = (*victim.notes, self.note)
+            victim.notes = (*victim.notes, *self.notes)
             return victim
 
         return prepared
@@ -207,65 +263,29 @@ class Facts:
         except (Exception, SystemExit, GeneratorExit) as error:
             raise UsageError(
                 f"the victim raised {type(error).__name__} on a probe of shape {tuple(points.shape)}: "
-                f"{first_line(error)}; {_advice(error, draft)}"
+                f"{first_line(error)}; {advice(error, draft)}"
             ) from error
         if not isinstance(answer, Tensor) or answer.dim() not in (1, 2) or len(answer) != len(points):
             got = f"shape {tuple(answer.shape)}" if isinstance(answer, Tensor) else type(answer).__name__
-            raise UsageError(f"expected one row of outputs for each of {len(points)} inputs, got {got}")
+            raise UsageError(
+                f"expected one row of outputs for each of {len(points)} inputs, got {got}; a model that answers with "
+                "boxes, maps or texts needs a function that makes one score a class of them"
+            )
         if answer.dtype.is_floating_point and not torch.isfinite(answer).all():
             raise UsageError("the victim answered a probe with NaN or infinity; check its weights and the input box")
         return answer
 
-    def _columns(self, answer: Tensor, outputs: str) -> int:
-        if outputs == "labels":
-            if self.classes is None:
-                raise UsageError(
-                    "a victim that returns labels does not say how many there are; pass classes=10, --classes 10"
-                )
-            if answer.dim() != 1:
-                raise UsageError(f"expected one label a row, got outputs with {answer.shape[1]} columns")
-            return self.classes
-        if answer.dim() == 1 or answer.shape[1] == 1:
-            return self._narrow(answer, outputs)
-        if self.classes is not None and answer.shape[1] != self.classes:
-            raise UsageError(f"expected {self.classes} classes, got outputs with {answer.shape[1]} columns")
-        if outputs == "probs" and not _is_distribution(answer):
-            raise UsageError("expected probabilities that are positive and add up to 1; pass outputs='logits'")
-        return answer.shape[1]
-
-    def _narrow(self, answer: Tensor, outputs: str) -> int:
-        """One number a row: the probability of the second of two classes, or a score whose sign decides."""
-        if self.classes is not None and self.classes > 2:
-            raise UsageError(f"expected {self.classes} classes, got outputs with one column")
-        if outputs == "probs":
-            if not _in_unit(answer):
-                raise UsageError("expected a probability from 0 to 1, got another number; pass outputs='logits'")
-            return 2
-        if answer.dim() == 1 and self.outputs is None:
-            raise UsageError(
-                "expected a model of classes, got one number a row that is no probability; pass outputs='labels', or "
-                "outputs='logits' if its sign decides; a regression model has no classes to copy, so cut its answers "
-                "into classes in a function"
-            )
-        return 1
-
 
 _BOUNDS = ("low", "high")
+_USUAL = "what is usual for pictures"
+_PICTURES = 40  # that must not all look alike to a model in the usual range
+AROUND = "column by column around the thresholds of its trees"
+"""Where the range of a model of trees is from, if nobody says one."""
 
 
-def _advice(error: BaseException, spec: VictimSpec) -> str:
-    """What to look at when a victim does not take the probe."""
-    if spec.columns is not None:
-        return (
-            f"it was given rows of the {len(spec.columns)} columns {', '.join(spec.columns.names[:12])}"
-            f"{', …' if len(spec.columns) > 12 else ''}; if one of them holds the classes, name it: [data] target, on "
-            f"the command line --target-column {spec.columns.names[-1]}"
-        )
-    if isinstance(error, KeyError | IndexError | AttributeError) or "column" in str(error).lower():
-        return "it is given a plain array: where it wants a data frame, name its columns ([columns], columns=)"
-    if len(spec.input_shape) == 3:
-        return "check input_shape, which is channels, height, width, and pass layout='nhwc' if it takes channels last"
-    return "check input_shape"
+def _raise(sentence: str) -> None:
+    if sentence:
+        raise UsageError(sentence)
 
 
 def _edge(side: str, bound: Any, shape: tuple[int, ...]) -> Tensor | None:
@@ -279,20 +299,3 @@ def _edge(side: str, bound: Any, shape: tuple[int, ...]) -> Tensor | None:
     if not torch.isfinite(edge).all():
         raise UsageError(f"expected {side} to be finite; use {side}=None for an unbounded side")
     return edge
-
-
-def _outputs_of(answer: Tensor) -> Outputs:
-    if answer.dim() == 1 and not answer.dtype.is_floating_point:
-        return "labels"
-    if (answer.dim() == 1 or answer.shape[1] == 1) and _in_unit(answer):
-        return "probs"
-    return "probs" if answer.dim() == 2 and answer.shape[1] > 1 and _is_distribution(answer) else "logits"
-
-
-def _in_unit(answer: Tensor) -> bool:
-    return bool(((answer >= 0) & (answer <= 1)).all())
-
-
-def _is_distribution(answer: Tensor) -> bool:
-    rows = answer.double()
-    return bool((rows >= 0).all()) and bool(((rows.sum(1) - 1).abs() < 1e-3).all())

@@ -36,8 +36,13 @@ class Ends:
             if getattr(self, name) and name not in known:
                 raise UsageError(f"expected {name} only for an .onnx file{_OR_SERVER[name]}, got it for {source}")
 
+    def beyond(self, used: Sequence[str]) -> Ends:
+        """What is left for the kind that goes on with an opened source."""
+        return replace(self, **{name: getattr(_NOTHING, name) for name in used})
 
-_OR_SERVER = {"output": " or an http:// address", "inputs": "", "sizes": ""}
+
+_NOTHING = Ends()
+_OR_SERVER = {"output": ", an http:// address or a model that returns several", "inputs": "", "sizes": ""}
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +110,15 @@ def open_source(source: object, request: Request) -> Victim:
         raise _unknown(source, kinds)
     if request.remote is not None and not kind.remote:
         raise UsageError("expected remote settings only for an http:// address or a .toml description")
-    request.ends.refuse_beyond(kind.ends, source)
     opened = kind.open(source, request)
+    if isinstance(opened, Victim):
+        request.ends.refuse_beyond(kind.ends, source)
+        return opened
     if isinstance(opened, str | Path):
         raise UsageError(f"expected {source} to give a model, got the text '{opened}'")
-    return open_source(opened, replace(request, ends=Ends()))
+    if isinstance(opened, type):
+        raise UsageError(f"expected {source} to give a model, got the class {opened.__name__}: make one in a function")
+    return open_source(opened, replace(request, ends=request.ends.beyond(kind.ends)))
 
 
 _FACTORY = (

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from leakmeter.errors import UsageError, first_line, missing_extra
+from leakmeter.victims.answers import columns_of, is_maps
 from leakmeter.victims.kind import FileKind, Request
-from leakmeter.victims.numbers import type_range
 from leakmeter.victims.onnx_batch import free_batch
 from leakmeter.victims.onnx_check import check_onnx
 from leakmeter.victims.onnx_graph import Graph, read_graph
@@ -22,7 +22,8 @@ class OnnxFunction:
     Attributes:
         input_shape: the sides of one input, None for one that the file leaves open.
         dtype: of raw inputs.
-        low: the lowest value, where the type of numbers says it.
+        whole: whether it takes whole numbers only.
+        low: the lowest value, where the type of numbers or the graph says it.
         high: the highest.
         notes: how rows are asked, known after the first call.
         class_names: where answers name the classes: in words, known after the first call.
@@ -34,8 +35,10 @@ class OnnxFunction:
         self._free = self._tried = False
         self.input_shape = tuple(side if isinstance(side, int) else None for side in graph.shape[1:]) or None
         self.dtype = torch.float64 if graph.dtype == np.float64 else torch.float32
-        self.low, self.high = type_range(graph.dtype)
-        self.notes: tuple[str, ...] = ()
+        self.whole = graph.dtype.kind in "iub"
+        self.low, self.high = graph.range
+        self._chosen = () if graph.said is None else (graph.said,)
+        self.notes: tuple[str, ...] = self._chosen
         self.class_names: tuple[str, ...] | None = None
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
@@ -61,8 +64,12 @@ class OnnxFunction:
         if isinstance(answer, list):
             return self._columns(answer)
         outputs = np.asarray(answer)
+        if self._graph.single and outputs.shape[:1] != (1,):
+            outputs = outputs[None]
+        if outputs.dtype.kind in "OU":
+            return outputs  # words for classes, which whoever calls knows
         if outputs.dtype.kind not in "iufb":
-            raise TypeError(
+            raise UsageError(
                 f"expected its output '{self._graph.output}' to be numbers, got {outputs.dtype}; choose another output"
             )
         if outputs.ndim > 2 and outputs.size == len(outputs) * max(outputs.shape[1:]):
@@ -71,12 +78,13 @@ class OnnxFunction:
 
     def _columns(self, maps: list[Any]) -> np.ndarray:
         """A sequence of maps from class to score, as scikit-learn's converter writes it."""
-        if not maps or not all(isinstance(each, dict) for each in maps):
-            raise TypeError(f"expected its output '{self._graph.output}' to hold a map a row; choose another output")
-        names = list(maps[0])
-        if all(isinstance(name, str) for name in names):
-            self.class_names = tuple(names)
-        return np.array([[each[name] for name in names] for each in maps])
+        if not is_maps(maps):
+            raise UsageError(
+                f"expected its output '{self._graph.output}' to be numbers or a map a row, got a sequence of "
+                f"{type(maps[0]).__name__ if maps else 'nothing'}; choose another output, or export the model with one"
+            )
+        columns, self.class_names = columns_of(maps)
+        return columns
 
     def _try(self, x: np.ndarray) -> np.ndarray:
         """Row by row, as surely works, and then together: an answer must not depend on the rows beside it."""
@@ -86,6 +94,8 @@ class OnnxFunction:
         session, why = self._session, "a row's answer depends on the rows beside it"
         try:
             self._rows = None
+            if self._graph.single:
+                raise ValueError("it has no dimension of rows")
             if batch is not None:
                 self._session, self._free = _session(free_batch(self._path, batch)), True
             if _agree(self._run(x), alone):
@@ -98,10 +108,15 @@ class OnnxFunction:
         return alone
 
     def _note(self, what: str, batch: int | None) -> None:
-        if batch is not None:
-            self.notes = (f"The model was exported for batches of {batch}: {what}.",)
+        if self._graph.single:
+            self.notes = (
+                *self._chosen,
+                "The model takes one input without a dimension of rows: it is asked row by row.",
+            )
+        elif batch is not None:
+            self.notes = (*self._chosen, f"The model was exported for batches of {batch}: {what}.")
         elif self._rows is not None:
-            self.notes = (f"{what[0].upper()}{what[1:]}.",)
+            self.notes = (*self._chosen, f"{what[0].upper()}{what[1:]}.")
 
 
 class OnnxKind(FileKind):
@@ -113,14 +128,19 @@ class OnnxKind(FileKind):
 
     def read(self, path: Path, request: Request) -> OnnxFunction:
         """A session on the CPU."""
-        try:
-            check_onnx(path)
-            session = _session(str(path))
-        except UsageError:
-            raise
-        except Exception as error:
-            raise UsageError(f"{path} is not an ONNX model: {first_line(error)}") from error
-        return OnnxFunction(path, session, read_graph(session, request.facts, request.ends))
+        session = open_session(path)
+        return OnnxFunction(path, session, read_graph(path, session, request.facts, request.ends))
+
+
+def open_session(path: Path) -> Any:
+    """A file, checked and opened."""
+    try:
+        check_onnx(path)
+        return _session(str(path))
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(f"{path} is not an ONNX model: {first_line(error)}") from error
 
 
 def _session(model: str | bytes) -> Any:
@@ -138,4 +158,6 @@ def _agree(one: np.ndarray, other: np.ndarray) -> bool:
     """But for rounding: sums are added up in another order."""
     if one.shape != other.shape:
         return False
+    if one.dtype.kind in "OU":
+        return bool((one == other).all())
     return bool(np.allclose(one, other, rtol=1e-4, atol=1e-5 * max(1.0, float(np.abs(other).max(initial=0)))))

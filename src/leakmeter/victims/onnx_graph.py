@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from leakmeter.errors import UsageError, all_at_once
 from leakmeter.registry import did_you_mean
-from leakmeter.victims.facts import UNSAID, Facts
+from leakmeter.victims.answers import likely
+from leakmeter.victims.facts import UNSAID, Bound, Facts
 from leakmeter.victims.kind import Ends
 from leakmeter.victims.numbers import as_type, type_range
+from leakmeter.victims.onnx_columns import WORDS, ColumnInput, column_inputs, is_table
+from leakmeter.victims.onnx_tokens import token_range
+from leakmeter.victims.probe import LABELS_UNCOUNTED
 
 NUMBERS = {
     "tensor(float)": np.float32,
@@ -20,7 +26,11 @@ NUMBERS = {
     "tensor(float16)": np.float16,
     "tensor(uint8)": np.uint8,
     "tensor(int8)": np.int8,
+    "tensor(uint16)": np.uint16,
+    "tensor(int16)": np.int16,
+    "tensor(uint32)": np.uint32,
     "tensor(int32)": np.int32,
+    "tensor(uint64)": np.uint64,
     "tensor(int64)": np.int64,
     "tensor(bool)": np.bool_,
 }
@@ -39,6 +49,14 @@ class Graph:
     output: str
     fixed: Mapping[str, tuple[np.ndarray, tuple[int | str | None, ...]]]
     """What the other inputs hold, and their shapes."""
+    range: tuple[Bound, Bound]
+    """The lowest and the highest number it takes, where the graph says it."""
+    said: str | None = None
+    """Which of several outputs was chosen by its name."""
+    single: bool = False
+    """Whether it takes one input without a dimension of rows."""
+    columns: tuple[ColumnInput, ...] = ()
+    """The inputs of a model that takes each column of a table as one."""
 
     @property
     def batch(self) -> int | None:
@@ -51,7 +69,9 @@ class Graph:
             name: np.broadcast_to(value, self._sides(shape, len(x), free))
             for name, (value, shape) in self.fixed.items()
         }
-        return {self.input: as_type(x, self.dtype), **others}
+        if self.columns:
+            return {column.name: column.feed(x[:, place]) for place, column in enumerate(self.columns)} | others
+        return {self.input: as_type(x[0] if self.single else x, self.dtype), **others}
 
     def _sides(self, shape: tuple[int | str | None, ...], rows: int, free: bool) -> tuple[int, ...]:
         def length(place: int, side: int | str | None) -> int:
@@ -61,17 +81,58 @@ class Graph:
         return tuple(length(place, side) for place, side in enumerate(shape))
 
 
-def read_graph(session: Any, facts: Facts, ends: Ends) -> Graph:
+def read_graph(path: Path, session: Any, facts: Facts, ends: Ends) -> Graph:
     """The ends that are meant, or all that must be chosen or said."""
+    low, high, whole, shape = _range(path, session, ends)
     all_at_once(
         lambda: _varied(session, facts, ends),
-        lambda: _output(session, ends.output),
-        facts.or_else(Facts(**_range(session, ends))).check_range,
+        lambda: _check_countable(session, _output(session, ends.output), facts),
+        facts.or_else(Facts(low=low, high=high, whole=whole, model_shape=shape)).guessing().check_range,
     )
     inputs = {each.name: each for each in session.get_inputs()}
     fixed = {name: (_held(inputs[name], value), tuple(inputs[name].shape)) for name, value in ends.inputs.items()}
-    one = _varied(session, facts, ends)
-    return Graph(one.name, _sized(one, ends.sizes), np.dtype(NUMBERS[one.type]), _output(session, ends.output), fixed)
+    one, output = _varied(session, facts, ends), _output(session, ends.output)
+    by_name = ends.output is None and len(session.get_outputs()) > 1
+    said = f"Of the outputs {_list(session.get_outputs())} of the model '{output}' was read." if by_name else None
+    free = _free(session, ends)
+    if is_table(free, NUMBERS):
+        columns = column_inputs(free, NUMBERS, facts.columns)
+        table = (one.shape[0], len(columns))
+        return Graph(one.name, table, np.dtype(np.float64), output, fixed, (low, high), said, columns=columns)
+    sides, dtype, single = _sized(one, ends.sizes), np.dtype(NUMBERS[one.type]), _takes_one(session, one, output)
+    return Graph(one.name, (1, *sides) if single else sides, dtype, output, fixed, (low, high), said, single)
+
+
+def table_names(session: Any) -> list[str] | None:
+    """The columns of a model that takes each as an input of its own."""
+    inputs = session.get_inputs()
+    return [each.name for each in inputs] if is_table(inputs, NUMBERS) else None
+
+
+def _free(session: Any, ends: Ends) -> list[Any]:
+    """The inputs that are not held."""
+    return [each for each in session.get_inputs() if each.name not in ends.inputs]
+
+
+def _check_countable(session: Any, output: str, facts: Facts) -> None:
+    """Asks for the classes where the output that is read holds labels."""
+    answers = next(each for each in session.get_outputs() if each.name == output)
+    one = len(answers.shape or ()) == 1 or list(answers.shape or ())[1:] == [1]
+    if answers.type == WORDS and facts.class_names is None:
+        raise UsageError(
+            f"the output '{output}' holds words; pass their names, such as classes=['no', 'yes'], on the command line "
+            "--classes no,yes"
+        )
+    if one and "int" in answers.type and facts.classes is None:
+        raise UsageError(LABELS_UNCOUNTED)
+
+
+def _takes_one(session: Any, varied: Any, output: str) -> bool:
+    """Whether the first side of the input is none of rows: the output has another number of them, or none."""
+    answers = next(each for each in session.get_outputs() if each.name == output)
+    sides, rows = list(answers.shape or ()), varied.shape[0]
+    whole = all(isinstance(side, int) for side in (*varied.shape, *sides))
+    return whole and rows > 1 and len(varied.shape) > 1 and ((len(sides) == 1 and sides[0] != rows) or sides[:1] == [1])
 
 
 def _varied(session: Any, facts: Facts, ends: Ends) -> Any:
@@ -82,28 +143,37 @@ def _varied(session: Any, facts: Facts, ends: Ends) -> Any:
             raise UsageError(
                 f"the model has no input '{name}'{did_you_mean(name, list(inputs))} (known: {_list(inputs.values())})"
             )
-    varied = [each for name, each in inputs.items() if name not in ends.inputs]
-    likely = next((each for each in varied if len(each.shape) > 1), varied[0] if varied else None)
-    others = [each.name for each in varied if each is not likely]
-    sizes = "" if likely is None or facts.input_shape is not None else _which_sizes(likely, ends.sizes)
-    if likely is None or others:
+    varied = _free(session, ends)
+    if is_table(varied, NUMBERS):
+        column_inputs(varied, NUMBERS, facts.columns)
+        return varied[0]
+    main = next((each for each in varied if len(each.shape) > 1), varied[0] if varied else None)
+    others = [each.name for each in varied if each is not main]
+    sizes = "" if main is None or facts.input_shape is not None else _which_sizes(main, ends.sizes)
+    if main is None or others:
         raise UsageError(
             f"expected one input to attack, got {len(varied)} of {_list(inputs.values())}; say what all but one of "
             f"them hold, in a plan [victim.inputs] NAME = 0.0, on the command line "
             f"{' '.join(f'--fix {name}=0' for name in others)}{sizes and '; also, ' + sizes}"
         )
-    if likely.type not in NUMBERS or len(likely.shape) < 2:
-        raise UsageError(f"expected an ONNX model of rows of numbers, got {_show(likely)} for '{likely.name}'")
+    if main.type not in NUMBERS or len(main.shape) < 2:
+        raise UsageError(f"expected an ONNX model of rows of numbers, got {_show(main)} for '{main.name}'")
     if sizes:
         raise UsageError(sizes)
-    return likely
+    return main
 
 
-def _range(session: Any, ends: Ends) -> dict[str, Any]:
-    """Edges that the type of numbers sets."""
-    kinds = {NUMBERS.get(each.type) for each in session.get_inputs() if each.name not in ends.inputs}
-    low, high = type_range(np.dtype(kinds.pop() or np.float32)) if len(kinds) == 1 else (UNSAID, UNSAID)
-    return {"low": low, "high": high}
+def _range(path: Path, session: Any, ends: Ends) -> tuple[Bound, Bound, bool, tuple[Any, ...] | None]:
+    """Edges that the type of numbers or the graph sets; whether they are whole; the sides of one input."""
+    varied = _free(session, ends)
+    if len(varied) != 1 or varied[0].type not in NUMBERS:
+        return UNSAID, UNSAID, False, None
+    dtype, shape = np.dtype(NUMBERS[varied[0].type]), tuple(varied[0].shape[1:])
+    with suppress(UsageError):  # which is told with all others
+        shape = tuple(varied[0].shape) if _takes_one(session, varied[0], _output(session, ends.output)) else shape
+    whole = dtype.kind in "iub"
+    found = type_range(dtype)
+    return *(found if found[0] is not UNSAID or not whole else token_range(path, varied[0].name)), whole, shape
 
 
 def _which_sizes(described: Any, sizes: Mapping[str, int]) -> str:
@@ -161,14 +231,16 @@ def _output(session: Any, chosen: str | None) -> str:
             )
         return chosen
     # scikit-learn's converter puts labels first and probabilities second: the probabilities are wanted.
-    likely = [name for name in outputs if "prob" in name.lower()]
     scores = [name for name, each in outputs.items() if not each.type.startswith(("tensor(int", "tensor(string"))]
-    for names in (list(outputs), likely, scores):
+    rows = [name for name in scores if len(outputs[name].shape or ()) <= 2]  # others are maps, boxes or states
+    named = likely(outputs)
+    for names in (list(outputs), [named] if named else [], scores, rows):
         if len(names) == 1:
             return str(names[0])
+    first = (rows or scores or list(outputs))[0]
     raise UsageError(
-        f"the model has the outputs {_list(outputs.values())}; choose one with output='{next(iter(outputs))}', on the "
-        f"command line --output {next(iter(outputs))}"
+        f"the model has the outputs {_list(outputs.values())}; choose one with output='{first}', on the "
+        f"command line --output {first}"
     )
 
 

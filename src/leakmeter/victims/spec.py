@@ -97,9 +97,14 @@ class VictimSpec:
 
 
 def both_classes(outputs: Tensor, spec: VictimSpec) -> Tensor:
-    """One probability a row as that of the second of two classes, one score a row as a column; others as they are."""
-    if spec.outputs == "labels" or outputs.numel() != len(outputs):
+    """One probability a row as that of the second of two classes, one score a row as a column; others as they are.
+
+    Labels that come as a column are a row's label each.
+    """
+    if outputs.numel() != len(outputs):
         return outputs
+    if spec.outputs == "labels":
+        return outputs.reshape(-1).long() if outputs.dtype == torch.bool else outputs.reshape(-1)
     column = outputs.reshape(-1, 1)
     return torch.cat([1 - column, column], 1) if spec.outputs == "probs" and spec.classes == 2 else column
 

@@ -20,8 +20,10 @@ from leakmeter.models.trees import from_lightgbm, from_xgboost
 from leakmeter.models.trees.ensemble import TreeEnsemble
 from leakmeter.models.trees.from_catboost import from_catboost
 from leakmeter.models.trees.sound import check_sound
+from leakmeter.models.trees.thresholds import threshold_box
 from leakmeter.models.trees.ubjson import parse_ubjson
 from leakmeter.trial import tried
+from leakmeter.victims.facts import AROUND
 from leakmeter.victims.kind import FileKind, Request
 
 
@@ -29,12 +31,14 @@ class TreeFunction:
     """An ensemble as a function from rows to probabilities."""
 
     outputs = "probs"
+    assumed_from = AROUND
 
     def __init__(self, ensemble: TreeEnsemble, features: int, names: list[str] | None) -> None:
         check_announced("a row of its input", 8 * features)
         check_sound(ensemble, features)
         self.trees = ensemble
         self.input_shape = (features,)
+        self.assumed = threshold_box(ensemble, features)
         self.names = names
         """The columns it was trained on, where the file says them."""
         self.dtype = torch.float32 if bool(ensemble.semantics[1]) else torch.float64

@@ -22,6 +22,14 @@ def _deep(part: str) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
     return read
 
 
+def _forty(found: dict[str, Any]) -> tuple[Any, ...]:
+    rows = found["deep 40-20-10-10-1"]["rows"]
+    assert all(row["certificate"]["exact"] for row in rows)
+    asked, bits = [row["queries"] for row in rows], [row["certificate"]["bits"] for row in rows]
+    worst = max(row["certificate"]["relative_error"] for row in rows)
+    return len(rows), worst, min(bits), sum(bit >= 30 for bit in bits), min(asked), max(asked)
+
+
 def _values(found: dict[str, Any]) -> tuple[Any, ...]:
     rows = found["deep 80-40-20-1"]["rows"]
     assert all(row["certificate"]["exact"] for row in rows)
@@ -65,6 +73,19 @@ EXACTLY: list[Figure] = [
         "error at most 2^-{:.1f} | {:,.0f} to {:,.0f} values",
         "bench/exact.json",
         _values,
+    ),
+    (
+        PAGE,
+        "| {:.0f} | all exact, relative error at most {:.1e}; error 2^-{:.1f} at worst, at most 2^-30 on {:.0f} seeds "
+        "| {:,.0f} to {:,.0f} values",
+        "bench/exact.json",
+        _forty,
+    ),
+    (
+        PAGE,
+        "| 1 | exact, relative error {:.1e} | {:.1f} a hidden unit",
+        "bench/exact.json",
+        lambda found: _deep("deep 128-16x3-10")(found)[:2],
     ),
     (
         PAGE,

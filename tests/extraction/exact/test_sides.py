@@ -48,6 +48,14 @@ def test_jacobians_on_both_sides_of_bends_tell_which_way_units_face(widths, dept
     assert torch.equal((found < 0)[sure], turned[sure])
 
 
+def test_a_unit_alone_in_its_layer_tells_which_way_it_faces(oracle) -> None:
+    net = deep_network((6, 4, 1, 2), seed=1)
+    stack, bank = known(net, 2), lines(net, oracle, 6, 4)
+    stack.layers[-1] = stack.layers[-1].turned(torch.ones(1, dtype=torch.bool))
+    basis = basis_of(stack)
+    assert float(odds(stack, bank, claims(stack, bank, basis, TOLERANCE)[0], basis, TOLERANCE)) < -5
+
+
 def test_without_bends_nothing_is_told(oracle) -> None:
     net = deep_network((6, 4, 3, 2), seed=1)
     stack, bank = known(net, 1), lines(net, oracle, 6, 2)

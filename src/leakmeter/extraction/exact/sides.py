@@ -125,7 +125,8 @@ def _votes(bends: _Bends, rows: Tensor, expected: Tensor, power: Tensor, whiten:
     expected[every, unit], power[every, unit] = 0.0, 0.0
     left = bends.mean[rows] - expected.mT @ gradient
     noise = torch.einsum("nh,nhr,nhs->nrs", power, gradient, gradient)
-    floor = tolerance**2 * noise.diagonal(dim1=1, dim2=2).amax(1).clamp(min=1e-300)
+    least = own.square().sum(1) * term.square().sum(1)  # a unit alone in its layer meets no noise
+    floor = tolerance**2 * torch.maximum(noise.diagonal(dim1=1, dim2=2).amax(1), least).clamp(min=1e-200)
     noise = noise + (floor + bends.rest[rows])[:, None, None] * torch.eye(noise.shape[1], dtype=noise.dtype)
     look = torch.linalg.solve(noise, own[:, :, None])[:, :, 0]
     # the mean of both holds half of the term, or half of its opposite, in Gaussian noise

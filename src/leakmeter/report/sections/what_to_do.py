@@ -199,7 +199,8 @@ def _reached(surface: Surface) -> str:
 
 def _policy(result: AuditResult, surface: Surface) -> str:
     """What the policy would say if the API showed only this."""
-    outcomes = {ruling.outcome for ruling in rule(Policy.model_validate(result.plan.get("policy") or {}), surface.arms)}
+    policy, real = Policy.model_validate(result.plan.get("policy") or {}), result.plan.get("data") is not None
+    outcomes = {ruling.outcome for ruling in rule(policy, surface.arms, real=real)}
     if not outcomes:
         return ""
     if "exceeded" in outcomes:

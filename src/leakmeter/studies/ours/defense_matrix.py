@@ -27,8 +27,6 @@ from leakmeter.studies.copies import over_seeds, victim_of
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.record import Record
 from leakmeter.studies.rows import Row, share
-from leakmeter.studies.victims import DIGITS, trained
-from leakmeter.victims.load import load_victim
 from leakmeter.victims.victim import Victim
 
 DEFENSES = (
@@ -108,15 +106,9 @@ def measured(record: Record, place: str, case: Case) -> None:
 
 
 def _case(settings: StudyOptions, dataset: str, pool: str, seed: int) -> Case:
-    victim, test = _victim(settings, dataset, seed), load(dataset, "test", settings.data_dir)
+    victim, test = victim_of(settings, dataset, "lenet", seed), load(dataset, "test", settings.data_dir)
     budget = 200 if settings.quick else BUDGETS[dataset]
     return Case(settings, victim, reference(Oracle(victim, "labels"), test), pool, budget, STEPS[dataset], seed)
-
-
-def _victim(settings: StudyOptions, dataset: str, seed: int) -> Victim:
-    if dataset != "digits":
-        return victim_of(settings, dataset, "lenet", seed)
-    return load_victim(trained("digits", seed=seed, recipe=DIGITS), input_shape=(1, 8, 8), low=0.0, high=1.0)
 
 
 def _cells(case: Case, text: str) -> list[tuple[str, Callable[[], dict[str, Any]]]]:

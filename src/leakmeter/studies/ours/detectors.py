@@ -21,10 +21,11 @@ from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import derive, stream
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.rows import Row
-from leakmeter.studies.victims import DIGITS, trained
+from leakmeter.studies.victims import trained
 from leakmeter.traffic.client import Client, split
 from leakmeter.traffic.honest import honest_clients
 from leakmeter.traffic.thieves import thief
+from leakmeter.training.loop import Recipe
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.victim import Victim
 
@@ -45,6 +46,7 @@ ATTACKS: dict[str, dict[str, Any]] = {
     "codfe": {"noise": 100, "student_iterations": 30, "generator_iterations": 10, "width": 16},
     "dast": {"batch": 50, "student_lr": 2e-3, "generator_lr": 1e-3, "width": 16},
 }
+_DIGITS = Recipe(epochs=25, batch=64, lr=3e-3, schedule="cyclic")
 ADAPTED = "auto, every second query honest"
 
 
@@ -83,7 +85,7 @@ def main(settings: StudyOptions) -> dict[str, Any]:
 
 def _scene(seed: int) -> Scene:
     """Half of the test digits teach the detectors, honest users ask the other half."""
-    victim = load_victim(trained("digits", seed=seed, recipe=DIGITS), input_shape=(1, 8, 8), low=0.0, high=1.0)
+    victim = load_victim(trained("digits", seed=seed, recipe=_DIGITS), input_shape=(1, 8, 8), low=0.0, high=1.0)
     test = load("digits", "test")
     half = len(test) // 2
     labels = Oracle(victim, "labels").judge(test.x).labels
