@@ -83,6 +83,12 @@ EXACTLY: list[Figure] = [
     ),
     (
         PAGE,
+        "| 1 | exact, relative error {:.1e} | {:.1f} a hidden unit",
+        "bench/exact.json",
+        lambda found: _deep("deep 128-16x3-10")(found)[:2],
+    ),
+    (
+        PAGE,
         "| 2 | all exact, relative error at most {:.1e} | {:.1f} to {:.1f} a hidden unit",
         "bench/exact.json",
         _deep("deep 784-64-32-10"),

@@ -49,7 +49,7 @@ def draw(tables: dict[str, Any], leak: str, path: Path) -> None:
             beside, end = ((5, 2), "left") if place % 2 else ((-5, -7), "right")
             axes.annotate(row, points[row], fontsize=6, ha=end, xytext=beside, textcoords="offset points")
         axes.margins(x=0.2, y=0.15)
-        axes.legend(*_once(axes), fontsize=7, loc="upper left")
+        axes.legend(*_once(axes), fontsize=7, loc="best")
         axes.set(title=name, xlabel=leak, ylabel="insertion less deletion AUC")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
