@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import leakmeter as lm
+from leakmeter.extraction.exact import value_survey as module
 from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.certificate import aligned
 from leakmeter.extraction.exact.output import flips
@@ -170,3 +171,21 @@ def test_an_island_between_two_places_where_the_victim_is_constant_is_found_from
     start, along = torch.tensor([0.0, 0.3]).double(), torch.tensor([1.0, 0.1]).double()
     survey = value_survey(asker, start, along, (-98.6, 100.0), False)
     assert torch.allclose(survey.t, torch.tensor([0.65, 0.7, 0.75]).double(), atol=1e-6)
+
+
+def test_what_the_last_round_on_a_line_found_has_no_cells_and_is_left_to_other_lines(oracle, monkeypatch) -> None:
+    """A victim that contradicts itself to the end once left fewer bends than cells, and a traceback."""
+    net, calls = deep_network((4, 6, 2), seed=1), []
+
+    def apart(t: torch.Tensor, _step: float) -> torch.Tensor:
+        calls.append(len(t))
+        return t if len(calls) == 1 else t[:0]
+
+    monkeypatch.setattr(module, "_apart", apart)
+    monkeypatch.setattr(module, "_contradicted", lambda _t, asked, _cells, _along: [asked])
+    monkeypatch.setattr(module, "_AGAIN", 1)
+    draws = torch.Generator().manual_seed(0)
+    start, along = torch.randn(2, 4, generator=draws).double()
+    survey = value_survey(Asker(oracle(net, "logits", 4)), start, along, (-50.0, 50.0), False)
+    assert len(calls) == 2
+    assert len(survey.t) == calls[0] == len(survey.cells.t) - 1 > 0

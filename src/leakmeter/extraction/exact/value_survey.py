@@ -54,7 +54,7 @@ def value_survey(
     bends = look(ask(first_positions(ends, short, asker.room)))
     t, asked, cells = _apart(bends.t, step), bends.cells, None
     for _ in range(_AGAIN):
-        cells = _cells(asker, origin, along, _edges(t, ends), cells)
+        between, cells = t, _cells(asker, origin, along, _edges(t, ends), cells)
         more = _contradicted(t, asked, cells, along)
         if not more or asker.room(_ROOM) < _ROOM:
             break
@@ -62,7 +62,7 @@ def value_survey(
         t = _apart(torch.cat([t, *(bends.t for bends in found)]).sort()[0], step)
         asked = Trace.all([asked, *(bends.cells for bends in found)])
     assert cells is not None
-    return _joined(origin, along, ends, t, cells, short)
+    return _joined(origin, along, ends, between, cells, short)  # what the last round found has no cells yet
 
 
 def _apart(t: Tensor, step: float) -> Tensor:
