@@ -23,8 +23,9 @@ from torch import Tensor
 from leakmeter import audit
 from leakmeter.errors import BudgetExhausted, UsageError, VictimError
 from leakmeter.oracle.answer import Answer
-from leakmeter.oracle.ledger import ATTACK
+from leakmeter.oracle.ledger import ATTACK, EVALUATION, recorded
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.runs.run import LEDGER
 from leakmeter.victims.facts import UNSAID, Facts
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.remote.client import BadAnswer, Misdescribed
@@ -192,7 +193,9 @@ def test_an_audit_of_a_misbehaving_server_counts_what_it_saw(server, tmp_path) -
     assert [cell.status for cell in result.cells] == ["done", "done"]
     spent = [cell.spending.queries for cell in result.cells]
     assert max(spent) <= 120
-    assert sum(spent) >= server.seen("all-21")["rows"] > 120
+    scoring = recorded(result.folder / LEDGER)[EVALUATION]  # inputs drawn for want of test data, then checks of cells
+    scoring += sum(cell.spending.evaluation for cell in result.cells)
+    assert sum(spent) + scoring >= server.seen("all-21")["rows"] > 120
     assert all(cell.spending.unconfirmed > 0 for cell in result.cells)
 
 
