@@ -5,7 +5,7 @@ constants. A student that has learned the answers is where these are right, and 
 
 Whoever is shown an explanation may ignore it. Some of the answers are held out; of two students that learned the others
 one reads the explanations while the other learns the answers on, and where the reader is further from those held out,
-explanations are left aside and the answers learned on. Where there are few answers to hold out, explanations are read.
+explanations are left aside and the answers learned on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from leakmeter.seeds import derive, stream
 from leakmeter.training.loop import Batch, Loss, Recipe, fit
 from leakmeter.victims.spec import VictimSpec
 
-_LEAST, _SHARE, _MOST = 24, 3, 250  # answers from which one in so many is held out, and the most; fewer decide by luck
+_LEAST, _SHARE, _MOST = 8, 3, 250  # answers from which one in so many is held out, and the most that are
 _SHORTER = 2  # a trial takes this fraction of the steps
 _WIDE = 64  # rows of a batch of answers alone, which cost little
 _LEAST_SPREAD = 1e-3
