@@ -21,6 +21,7 @@ from leakmeter.executors.local import LocalExecutor
 from leakmeter.oracle.limits import Limits
 
 HANGING = """
+import multiprocessing
 import time
 import torch
 
@@ -29,7 +30,7 @@ class Net(torch.nn.Linear):
         super().__init__(4, 3)
 
     def forward(self, x):
-        while len(x) > 4:
+        while len(x) > 4 and multiprocessing.parent_process():  # in a worker: inputs to score with are asked outside
             try:
                 time.sleep(60)
             except {swallowed}:
