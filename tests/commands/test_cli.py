@@ -130,6 +130,16 @@ def test_help_does_not_load_torch() -> None:
     assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("command", [["audit", "--victim", "none.onnx"], ["audit", "--resume", "none"], ["demo"]])
+def test_the_first_line_of_an_audit_does_not_wait_for_torch(command: list[str], shop: Path) -> None:
+    watched = (
+        "import os, sys; from leakmeter import display; "
+        "display.PlainDisplay.say = lambda self, line: os._exit(40 + ('torch' in sys.modules)); "
+        f"sys.argv[1:] = {command}; from leakmeter.cli import main; main()"
+    )
+    assert subprocess.run([sys.executable, "-c", watched], cwd=shop, check=False).returncode == 40
+
+
 def test_interrupt_exits_130(shop: Path) -> None:
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     # Whoever runs the tests in the background may have told all children to ignore interrupts.
