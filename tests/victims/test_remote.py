@@ -26,7 +26,8 @@ from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, recorded
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.runs.run import LEDGER
-from leakmeter.victims.facts import UNSAID, Facts
+from leakmeter.victims.bounds import UNSAID
+from leakmeter.victims.facts import Facts
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.remote.client import BadAnswer, Misdescribed
 from leakmeter.victims.remote.pace import OwnPace, Share, backoff, retry_after

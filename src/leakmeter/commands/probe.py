@@ -49,7 +49,7 @@ def _nothing() -> None:
 
 def _said(facts: Facts) -> list[str]:
     """What is known without asking."""
-    from leakmeter.victims.facts import UNSAID
+    from leakmeter.victims.bounds import UNSAID
 
     known = {
         "input shape": facts.input_shape,
@@ -78,7 +78,7 @@ def _plan(section: dict[str, Any], facts: Facts, answer: np.ndarray, remote: dic
     """A plan with what was said, what was seen, and placeholders for the rest."""
     import tomli_w
 
-    from leakmeter.victims.facts import UNSAID
+    from leakmeter.victims.bounds import UNSAID
 
     outputs = section.get("outputs") or facts.outputs or _meaning(answer)
     columns = answer.shape[1] if answer.ndim == 2 and answer.shape[1] > 1 else None
