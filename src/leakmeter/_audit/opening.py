@@ -22,7 +22,7 @@ from leakmeter.victims.victim import Victim
 
 DRAWN = "inputs drawn by chance"
 _DRAWN, _DRAWN_REMOTE = 1000, 200  # test inputs where the owner gives none; a server's answers may cost money
-_DRAWN_LEAST, _DRAWN_NUMBERS = 120, 1 << 25  # of large inputs fewer
+_DRAWN_LEAST, _DRAWN_NUMBERS = 120, 1 << 24  # of large inputs fewer
 _FEW = 32  # features whose ranges are read off the test data one by one
 _READ_OFF = (
     "The ranges and levels of the columns were read off {}: the attacker was told them, and asked nothing outside; "
