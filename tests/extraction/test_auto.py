@@ -157,8 +157,8 @@ class _Scripted(Chooser):
 
     script: ClassVar[dict[tuple[str, bool], float]]
 
-    def _try(self, candidate, part, name, times=1.0):
-        return _Trial((candidate,), self.script.get((candidate.reading, times > 1), 0.1), nn.Identity())
+    def _try(self, candidate, part, name, seconds=None):
+        return _Trial((candidate,), self.script.get((candidate.reading, seconds is not None), 0.1), nn.Identity())
 
 
 @pytest.mark.parametrize(
@@ -175,6 +175,28 @@ def test_where_labels_are_learned_sooner_long_trials_decide_whether_they_are_bet
     }
     assert chooser.best("400").candidates[0].reading == chosen
     assert len({trial.candidates for trial in chooser.ranking}) == len(chooser.ranking)
+
+
+class _Slow(Chooser):
+    """A chooser whose LeNet is behind in a short trial, and comes to what is said in a longer one."""
+
+    in_time: ClassVar[float]
+
+    def _try(self, candidate, part, name, seconds=None):
+        short = {"lenet": 0.4, "dense": 0.6, "linear": 0.1, "convolutional": 0.05}[candidate.student]
+        return _Trial((candidate,), short if seconds is None else self.in_time, nn.Identity())
+
+
+@pytest.mark.parametrize(("in_time", "chosen"), [(0.7, "lenet"), (0.5, "dense")])
+def test_what_sees_most_of_a_picture_is_given_time_before_what_learns_sooner_wins(in_time, chosen) -> None:
+    victim = linear_victim((1, 28, 28))
+    x = torch.rand(400, 1, 28, 28)
+    asked = Given(x, Oracle(victim, "labels", 400).query(x))
+    chooser = _Slow(Auto(), victim.spec, AttackJob(0, torch.device("cpu")), asked)
+    chooser.in_time = in_time
+    assert chooser.best("400").candidates[0].student == chosen
+    assert chooser.best("400 again").candidates[0].student == chosen
+    assert any(name.startswith("dense") for name in chooser.tried)
 
 
 @pytest.mark.parametrize(("student", "asked"), [("boosted", False), ("dense", True)])

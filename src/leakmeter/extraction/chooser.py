@@ -152,7 +152,7 @@ class Chooser:
             again.sort(
                 key=lambda trial: self.students.index(trial.candidates[0].student)
             )  # the simpler first, as before
-            trials = [self._try(trial.candidates[0], part, name) for trial in again]
+            trials = self._in_time([self._try(trial.candidates[0], part, name) for trial in again], part, name)
         else:
             trials, self.searched = self._search(part, name), len(x)
         both = self._both(trials, part)
@@ -177,7 +177,8 @@ class Chooser:
         """Students first, then for the best of them other ways to read answers, then the other augmentations."""
         ways, changes = self._readings(), augmentations(self.spec)
         trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in self.students]
-        for trial in part.ranked(trials)[: 1 if self.spec.features > SMALL else _READERS]:
+        trials = self._in_time(trials, part, name)
+        for trial in part.ranked(trials)[: 1 if self.pictures else _READERS]:
             one = trial.candidates[0]
             others = [way for way in told_apart(one.student, ways[1:]) if way != "labels"]
             trials += [self._try(replace(one, reading=way), part, name) for way in others]
@@ -187,6 +188,22 @@ class Chooser:
             best = part.ranked(trials)[0].candidates[0]
             errors = _ERRORS if self.spec.features > SMALL else 1.0
             trials += self._if_better(replace(best, augmentation=change), trials, part, name, errors)
+        return trials
+
+    def _in_time(self, trials: list[_Trial], part: _Part, name: str) -> list[_Trial]:
+        """The trials without students that are ahead of what sees most of a picture only because that learns slower.
+
+        So it is tried again for a good part of the time that the copy will have; whom it overtakes is not tried again.
+        """
+        first, best = trials[0], part.ranked(trials)[0]
+        if best is first or not self.pictures or first.candidates[0].student != self.students[0]:
+            return trials
+        seconds = self._seconds(max((len(part.x), *self.job.stops))) / _IN_TIME
+        if self._try(first.candidates[0], part, f"{name}-longer", seconds).held_out < best.held_out:
+            return trials
+        self.tried |= {str(trial): trial.held_out for trial in trials}
+        trials = [trial for trial in trials if trial.held_out <= first.held_out]
+        self.students = tuple(trial.candidates[0].student for trial in trials)
         return trials
 
     def _labels_or_more(self, trials: list[_Trial], part: _Part, name: str) -> list[_Trial]:
@@ -201,7 +218,8 @@ class Chooser:
         ahead = self._if_better(alone, trials, part, name, _ERRORS if trained else 0.0)
         if not (ahead and trained):
             return trials + ahead
-        more, less = (self._try(one, part, f"{name}-longer", _LONGER) for one in (best, alone))
+        seconds = _LONGER * self._trial_seconds(part)
+        more, less = (self._try(one, part, f"{name}-longer", seconds) for one in (best, alone))
         self.tried[str(less)] = less.held_out
         others = [trial for trial in trials if trial.candidates != more.candidates]
         return [*others, less if less.held_out >= more.held_out + _ERRORS * part.error(more.held_out) else more]
@@ -214,11 +232,13 @@ class Chooser:
         self.tried[str(less)] = less.held_out
         return [less] if less.held_out >= best.held_out + errors * part.error(best.held_out) else []
 
-    def _try(self, candidate: Candidate, part: _Part, name: str, times: float = 1.0) -> _Trial:
+    def _trial_seconds(self, part: _Part) -> float:
+        return trial_seconds(self._seconds(len(part.learned)), self.attack.effort, self.spec)
+
+    def _try(self, candidate: Candidate, part: _Part, name: str, seconds: float | None = None) -> _Trial:
         x, answer = part.x[part.learned], part.answer.rows(part.learned)
-        seconds = times * trial_seconds(self._seconds(len(x)), self.attack.effort, self.spec)
         try:
-            model = self.fit(candidate, x, answer, f"{name}-trial", seconds)
+            model = self.fit(candidate, x, answer, f"{name}-trial", seconds or self._trial_seconds(part))
         except Inconclusive:  # it diverged
             return _Trial((candidate,), 0.0, Mean([]))
         return _Trial((candidate,), part.agreement(model), model)
@@ -306,6 +326,7 @@ _TRIALS, _TRIALS_LARGE, _SHORTEST = 8, 12, 1.0  # a trial takes this fraction of
 SMALL = 1024  # features up to which a network has time enough to learn twice
 _ERRORS = 2.0  # standard errors by which to learn from less must be better
 _LONGER = 5.0  # times as long are trials that decide whether labels are all that answers are good for
+_IN_TIME = 3.0  # of the last copy's time this fraction is enough to see whether what sees most is only slower
 _FEW = 100  # answers held out below which their word is worth half
 _LITTLE = 0.2  # effort below which also these are cut
 _READERS = 2  # students that try every reading, of small inputs
