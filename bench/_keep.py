@@ -9,12 +9,13 @@ from typing import Any
 from leakmeter.studies.provenance import commit, fingerprint
 
 FOLDER = Path("results/bench")
+ABOUT = {"commit": commit(), "code": fingerprint()}
+"""The code as it is when a bench starts: it may change while one runs for an hour."""
 
 
 def keep(name: str, record: dict[str, Any], *, show: bool = True) -> None:
     """Shows the record, if wanted, and writes it, with the code that measured it, to results/bench/<name>.json."""
-    about = {"commit": commit(), "code": fingerprint()}
-    text = json.dumps(about | record, indent=1)
+    text = json.dumps(ABOUT | record, indent=1)
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / f"{name}.json").write_text(text + "\n")
     if show:

@@ -20,6 +20,13 @@ def test_every_row_is_what_the_bench_saw() -> None:
     assert all(not model["tries"][-1]["works"] for model in found["models"] if not model["classifier"])
 
 
+def test_the_memory_of_an_audit_of_large_pictures_is_what_the_bench_saw() -> None:
+    found = json.loads((ROOT / "results/bench/large-pictures.json").read_text())
+    assert set(found["cells"].values()) == {"done"}
+    said = f"{found['budget']:,} queries each, held {found['all processes, MB']:,} MB at most"
+    assert said in (ROOT / "docs/first-try.md").read_text()
+
+
 def row(model: dict) -> str:
     """A line of the table."""
     name = Path(model["file"]).name
