@@ -131,4 +131,4 @@ def test_test_data_that_are_no_pictures_say_the_range_column_by_column(tmp_path)
     plan = make_plan({"victim": source, "data": data})
     victim = open_victim(plan, load_test(plan))
     assert (victim.spec.low.tolist(), victim.spec.high.tolist()) == ([0.0, 500.0, 7.0], [1.0, 900.0, 8.0])
-    assert "taken to be 0 to 900, that of the test data; if that is wrong, so is this audit" in victim.notes[0]
+    assert "taken to be 0 to 900, that of the test data, column by column; if that is wrong" in victim.notes[0]

@@ -54,7 +54,8 @@ class Estimate:
     def lines(self) -> list[str]:
         """For people."""
         price = "" if self.money is None else f", at most {self.money:,.2f} {self.currency}"
-        shown = f"{self.cells} cells, at most {self.queries:,} queries{price}, and {self.scoring:,} to score with"
+        cells = f"{self.cells} cell{'' if self.cells == 1 else 's'}"
+        shown = f"{cells}, at most {self.queries:,} queries{price}, and {self.scoring:,} to score with"
         beside = []
         if self.answering is None:
             beside.append("the server's own time")

@@ -128,7 +128,7 @@ class Facts:
         low, high = (f"{float(pick(edge)):g}" for pick, edge in zip((np.min, np.max), self.assumed, strict=True))
         note = (
             f"Nobody said what range of inputs the model takes: it was taken to be {low} to {high}, "
-            f"{self.assumed_from or 'that of the test data'}; if that is wrong, so is this audit: set low and high."
+            f"{self.assumed_from or _data_range(self.assumed)}; if that is wrong, so is this audit: set low and high."
         )
         return replace(self, **bounds, notes=(*self.notes, note))
 
@@ -272,6 +272,10 @@ _USUAL = "what is usual for pictures"
 _TELLING = "the first usual range in which the model tells inputs apart that were drawn by chance"
 AROUND = "column by column around the thresholds of its trees"
 """Where the range of a model of trees is from, if nobody says one."""
+
+
+def _data_range(edges: tuple[Any, Any]) -> str:
+    return f"that of the test data{', column by column' if np.ndim(edges[0]) else ''}"
 
 
 def _raise(sentence: str) -> None:
