@@ -35,6 +35,8 @@ class Case:
     test: Tensor
     budget: int
     pool: str | None = None
+    classes: Tensor | None = None
+    """What the test inputs really are."""
 
     @property
     def colour(self) -> bool:
@@ -69,9 +71,14 @@ def boosted(kind: str):
 
 def picture(network: nn.Module, data: str, budget: int, folder: Path | None, pool: str | None = None) -> Case:
     """A network on pictures in [0, 1]."""
-    test = load(data, "test", folder).x[:2000]
+    test, classes = (column[:2000] for column in load(data, "test", folder).labelled())
     options = {"input_shape": tuple(test.shape[1:]), "low": 0.0, "high": 1.0, "classes": 10, "outputs": "logits"}
-    return Case(load_victim(network.eval(), **options), test, budget, pool)
+    return Case(load_victim(network.eval(), **options), test, budget, pool, classes)
+
+
+def lenet(data: str, budget: int, folder: Path | None) -> Case:
+    """A LeNet trained here, by a seed that no study uses."""
+    return picture(trained(data, seed=7, data_dir=folder), data, budget, folder)
 
 
 def onnx(path: Path, data: str, budget: int, folder: Path | None, mean=(0.0,), std=(1.0,)) -> Case:
@@ -153,10 +160,11 @@ def zoo(data: Path | None, strangers: Path | None) -> dict[str, Callable[[], Cas
         "CIFAR-10 robust conv (onnx)": lambda: onnx(
             where / "cifar10-conv-kw-base.onnx", "cifar10", 2000, data, mean, (0.225,) * 3
         ),
-        "MNIST LeNet": lambda: picture(trained("mnist", seed=7, data_dir=data), "mnist", 2000, data),
-        "Fashion-MNIST LeNet": lambda: picture(
-            trained("fashion-mnist", seed=7, data_dir=data), "fashion-mnist", 5000, data
-        ),
+        "MNIST LeNet": lambda: lenet("mnist", 2000, data),
+        "MNIST LeNet, few queries": lambda: lenet("mnist", 500, data),
+        "MNIST LeNet, many queries": lambda: lenet("mnist", 5000, data),
+        "Fashion-MNIST LeNet": lambda: lenet("fashion-mnist", 5000, data),
+        "Fashion-MNIST LeNet, many queries": lambda: lenet("fashion-mnist", 20_000, data),
         "CIFAR-10 ResNet-20": lambda: picture(resnet20(where / "cifar10-resnet20.safetensors"), "cifar10", 5000, data),
         "CIFAR-10 ResNet-20, many queries": lambda: picture(
             resnet20(where / "cifar10-resnet20.safetensors"), "cifar10", 50_000, data

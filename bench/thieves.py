@@ -35,6 +35,7 @@ from leakmeter.extraction.targets import answered_probs
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.studies.record import Record
 
+SHARE = "accuracy, as a share of the victim's"
 EPOCHS = 40  # of ART's thieves; its notebooks use 10, which on 2,000 queries is 160 steps
 
 
@@ -42,7 +43,7 @@ def thieves(case: Case, view: str, seed: int, effort: float, data: Path | None) 
     """Fidelity of every thief on one victim."""
     asked: list[Tensor] = []
     oracle = Oracle(case.victim, view, case.budget, observer=lambda _, rows, __: asked.append(rows))
-    truth = reference(Oracle(case.victim, "labels"), case.test)
+    truth = reference(Oracle(case.victim, "labels"), case.test if case.classes is None else (case.test, case.classes))
     options = {} if case.pool is None else {"pool": case.pool, "data_dir": data}
     start = time.process_time()
     copy = extract("auto", oracle, seed=seed, test=truth, effort=effort, **options)
@@ -53,6 +54,7 @@ def thieves(case: Case, view: str, seed: int, effort: float, data: Path | None) 
     labels = truth.answer.labels
     return {
         "auto": score.fidelity,
+        **({} if score.accuracy is None else {SHARE: score.accuracy / score.victim_accuracy}),
         "test inputs": len(labels),
         "cpu_seconds": round(seconds, 1),
         "majority": float(labels.bincount().max()) / len(labels),
@@ -129,6 +131,8 @@ def summary(cells: dict[str, Any]) -> list[dict[str, Any]]:
         ends = attack_mean([cell["auto"] for cell in own], own[0].get("test inputs", 1000))
         best = max(value for name, value in means.items() if name != "auto")
         row = {"victim": group, "seeds": len(own), **{name: round(value, 4) for name, value in means.items()}}
+        if SHARE in own[0]:
+            row[SHARE] = round(float(np.mean([cell[SHARE] for cell in own])), 4)
         rows.append(
             row
             | {"auto_interval": [ends.low, ends.high], "majority": own[0]["majority"], "ahead": means["auto"] - best}

@@ -8,8 +8,8 @@ import torch
 from leakmeter.box import Box
 from leakmeter.data.columns import Columns
 from leakmeter.extraction import given as module
-from leakmeter.extraction.chooser import Candidate
 from leakmeter.extraction.given import Given, chosen, copies_from, copy_from, single_ways
+from leakmeter.extraction.trials import Candidate
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
 from leakmeter.victims.load import load_victim

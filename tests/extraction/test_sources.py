@@ -85,6 +85,14 @@ def test_points_get_a_tenth_at_most_where_pictures_tell_something(worth) -> None
     assert best is None or weights[best] == max(weights[name] for name in pictures)
 
 
+@given(st.floats(1e-4, 0.9))
+def test_of_a_victim_that_is_never_sure_sources_are_told_apart_as_well(scale) -> None:
+    worth = {"drawings": 0.5 * scale, "glyphs": 0.45 * scale, "uniform": 0.01 * scale}
+    weights = source_weights(worth, POINTS)
+    assert weights["glyphs"] == pytest.approx(weights["drawings"] / 2)
+    assert weights["uniform"] < 0.01 * weights["drawings"]
+
+
 def test_an_informative_source_is_asked_more_and_every_source_a_little() -> None:
     """A victim that only looks at the first pixel's side: of points half answer each class, of a black pool all one."""
 

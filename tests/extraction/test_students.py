@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from leakmeter.box import Box
+from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.students import STUDENTS, Lesson, usual_students
 from leakmeter.extraction.students.augment import augmentations, augmented
@@ -163,3 +164,21 @@ def test_probabilities_that_underflow_are_read_as_finite_logits() -> None:
     probs = torch.tensor([[1.0, 1e-45, 0.0], [0.5, 0.5, 0.0]])
     answer = Answer(View.parse("probs"), 3, {"probs": probs})
     assert seen_logits(answer).isfinite().all()
+
+
+@pytest.mark.parametrize("reading", ["logits", "squared", "softened"])
+def test_a_victim_that_is_never_sure_is_learned_as_well_as_one_that_is(reading) -> None:
+    """Only what a logit is measured in differs: the copies must agree, each in its victim's unit."""
+    torch.manual_seed(0)
+    x, weight = torch.rand(300, 6), torch.randn(3, 6)
+    copies = {}
+    for scale in (0.5, 0.005):
+        net = nn.Linear(6, 3, bias=False)
+        net.weight = nn.Parameter(scale * weight)
+        victim = load_victim(net, input_shape=(6,), low=0.0, high=1.0, classes=3, outputs="logits")
+        answer = Oracle(victim, "logits", 300).query(x)
+        given = Lesson(x, answer, reading, "none", victim.spec, AttackJob(0, torch.device("cpu")), 0, "unsure", 1.0)
+        out = predict(STUDENTS["dense"].fit(given), x)
+        assert float((out.argmax(1) == answer.labels).double().mean()) > 0.9
+        copies[scale] = (out - out.mean(1, keepdim=True)) / scale
+    assert torch.allclose(copies[0.5], copies[0.005], atol=0.2)

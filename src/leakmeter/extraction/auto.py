@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
 from leakmeter.extraction.base import Attack, AttackJob
-from leakmeter.extraction.chooser import AGAIN, LEAST, MULTIPLIED, SMALL, Chooser, trial_seconds
+from leakmeter.extraction.chooser import LEAST, MULTIPLIED, SMALL, Chooser, trial_seconds
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
 from leakmeter.extraction.pictured import AsPicture, PicturedOracle, pictured
 from leakmeter.extraction.pool import real_inputs
@@ -30,6 +30,7 @@ from leakmeter.extraction.sources.asking import Asker
 from leakmeter.extraction.students import STUDENTS, usual_students
 from leakmeter.extraction.students.reduced import reduced_spec
 from leakmeter.extraction.tabular import Tabular
+from leakmeter.extraction.trials import AGAIN
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
 from leakmeter.victims.spec import VictimSpec

@@ -2,48 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from leakmeter.errors import Inconclusive
-from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.students import STUDENTS, Lesson, told_apart, usual_students
-from leakmeter.extraction.students.augment import Augmentation, augmentations
+from leakmeter.extraction.students.augment import augmentations
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.students.reading import Reading, readings
 from leakmeter.extraction.students.reduced import reduced_spec, whole
-from leakmeter.oracle.answer import Answer, to_labels
+from leakmeter.extraction.trials import Candidate, Parted, Tried, close
+from leakmeter.oracle.answer import Answer
 from leakmeter.seeds import derive, stream
 from leakmeter.victims.spec import VictimSpec
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One way to make a copy."""
-
-    student: str
-    reading: Reading
-    augmentation: Augmentation
-
-    def __str__(self) -> str:
-        return f"{self.student}, {self.reading}" + ("" if self.augmentation == "none" else f", {self.augmentation}")
-
-
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    """How often candidates that learned the other answers agreed, in the mean, with those held out."""
-
-    candidates: tuple[Candidate, ...]
-    held_out: float
-    model: nn.Module
-
-    def __str__(self) -> str:
-        return " + ".join(map(str, self.candidates))
 
 
 class Answered(Protocol):
@@ -93,7 +68,7 @@ class Chooser:
         self.victim, self.spec = spec, reduced_spec(spec)
         self.students = attack.students or tuple(dict.fromkeys((*usual_students(self.spec), *others)))
         self.pictures = len(self.spec.input_shape) == 3 and not others
-        self.ranking: list[_Trial] = []
+        self.ranking: list[Tried] = []
         self.searched = 0
         """How many answers there were when all candidates were last compared."""
         self.doubt = 0.0
@@ -113,12 +88,12 @@ class Chooser:
 
     def copied_by(self, candidates: tuple[Candidate, ...], name: str) -> nn.Module:
         """A copy from all answers there are, by these."""
-        return self._whole(_Trial(candidates, 0.0, Mean([])), name)
+        return self._whole(Tried(candidates, 0.0, Mean([])), name)
 
-    def _whole(self, best: _Trial, name: str) -> nn.Module:
+    def _whole(self, best: Tried, name: str) -> nn.Module:
         return whole(self._copy(best, name), self.victim)
 
-    def _hedged(self, best: _Trial) -> _Trial:
+    def _hedged(self, best: Tried) -> Tried:
         """The best, with the other kinds of students that too few answers cannot tell from it.
 
         Of pictures only with kinds that see more of them: what sees less is better by luck.
@@ -134,11 +109,11 @@ class Chooser:
         hedges = [kinds[student] for student in others if student in kinds and student != first.student]
         return replace(best, candidates=(first, *hedges))
 
-    def coarse(self, best: _Trial) -> bool:
+    def coarse(self, best: Tried) -> bool:
         """Whether answers say little more than a label: by what they show, or by what proved best to read of them."""
         return best.candidates[0].reading == "labels" or not self.asker.answer.view.tells_logits
 
-    def best(self, name: str) -> _Trial:
+    def best(self, name: str) -> Tried:
         """The candidate to use: all are compared anew when answers have multiplied, in between the best of then."""
         x, rows = self.asker.x, self.asker.plausible()
         if len(x) < LEAST:
@@ -146,13 +121,13 @@ class Chooser:
         rows = rows[torch.randperm(len(rows), generator=stream(self.job.seed, "held out", name))]
         held = rows[: max(1, round(self.attack.held_out * len(x)))]
         learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
-        part = _Part(x, self.asker.answer, learned, held)
+        part = Parted(x, self.asker.answer, learned, held)
         if len(x) < MULTIPLIED * self.searched:
             again = close(self.ranking, self.doubt)
             again.sort(
                 key=lambda trial: self.students.index(trial.candidates[0].student)
             )  # the simpler first, as before
-            trials = [self._try(trial.candidates[0], part, name) for trial in again]
+            trials = self._in_time([self._try(trial.candidates[0], part, name) for trial in again], part, name)
         else:
             trials, self.searched = self._search(part, name), len(x)
         both = self._both(trials, part)
@@ -164,20 +139,21 @@ class Chooser:
         self.near = (_ERRORS if len(held) < _FEW else 1.0) * part.error(self.ranking[0].held_out)
         return self.ranking[0]
 
-    def _simplest(self) -> _Trial:
+    def _simplest(self) -> Tried:
         """What to use where there are too few answers to hold some out."""
         way, change = self._readings()[0], augmentations(self.spec)[0]
         student = "linear" if "linear" in self.students else self.students[0]
-        return _Trial((Candidate(student, way, change),), 0.0, Mean([]))
+        return Tried((Candidate(student, way, change),), 0.0, Mean([]))
 
     def _readings(self) -> tuple[Reading, ...]:
         return readings(self.asker.answer.view, self.spec.classes, large=self.spec.features > SMALL)
 
-    def _search(self, part: _Part, name: str) -> list[_Trial]:
+    def _search(self, part: Parted, name: str) -> list[Tried]:
         """Students first, then for the best of them other ways to read answers, then the other augmentations."""
         ways, changes = self._readings(), augmentations(self.spec)
         trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in self.students]
-        for trial in part.ranked(trials)[: 1 if self.spec.features > SMALL else _READERS]:
+        trials = self._in_time(trials, part, name)
+        for trial in part.ranked(trials)[: 1 if self.pictures else _READERS]:
             one = trial.candidates[0]
             others = [way for way in told_apart(one.student, ways[1:]) if way != "labels"]
             trials += [self._try(replace(one, reading=way), part, name) for way in others]
@@ -189,7 +165,23 @@ class Chooser:
             trials += self._if_better(replace(best, augmentation=change), trials, part, name, errors)
         return trials
 
-    def _labels_or_more(self, trials: list[_Trial], part: _Part, name: str) -> list[_Trial]:
+    def _in_time(self, trials: list[Tried], part: Parted, name: str) -> list[Tried]:
+        """The trials without students that are ahead of what sees most of a picture only because that learns slower.
+
+        So it is tried again for a good part of the time that the copy will have; whom it overtakes is not tried again.
+        """
+        first, best = trials[0], part.ranked(trials)[0]
+        if best is first or not self.pictures or first.candidates[0].student != self.students[0]:
+            return trials
+        seconds = self._seconds(max((len(part.x), *self.job.stops))) / _IN_TIME
+        if self._try(first.candidates[0], part, f"{name}-longer", seconds).held_out < best.held_out:
+            return trials
+        self.tried |= {str(trial): trial.held_out for trial in trials}
+        trials = [trial for trial in trials if trial.held_out <= first.held_out]
+        self.students = tuple(trial.candidates[0].student for trial in trials)
+        return trials
+
+    def _labels_or_more(self, trials: list[Tried], part: Parted, name: str) -> list[Tried]:
         """The trials, with one of labels alone if these are better: a defense may have spoiled the rest of the answers.
 
         A network learns labels sooner and scores better, so short trials flatter labels: if they are ahead of scores,
@@ -201,29 +193,32 @@ class Chooser:
         ahead = self._if_better(alone, trials, part, name, _ERRORS if trained else 0.0)
         if not (ahead and trained):
             return trials + ahead
-        more, less = (self._try(one, part, f"{name}-longer", _LONGER) for one in (best, alone))
+        seconds = _LONGER * self._trial_seconds(part)
+        more, less = (self._try(one, part, f"{name}-longer", seconds) for one in (best, alone))
         self.tried[str(less)] = less.held_out
         others = [trial for trial in trials if trial.candidates != more.candidates]
         return [*others, less if less.held_out >= more.held_out + _ERRORS * part.error(more.held_out) else more]
 
     def _if_better(
-        self, candidate: Candidate, trials: list[_Trial], part: _Part, name: str, errors: float
-    ) -> list[_Trial]:
+        self, candidate: Candidate, trials: list[Tried], part: Parted, name: str, errors: float
+    ) -> list[Tried]:
         """A trial of what learns from less, if it is clearly better than the best: short trials flatter it."""
         best, less = part.ranked(trials)[0], self._try(candidate, part, name)
         self.tried[str(less)] = less.held_out
         return [less] if less.held_out >= best.held_out + errors * part.error(best.held_out) else []
 
-    def _try(self, candidate: Candidate, part: _Part, name: str, times: float = 1.0) -> _Trial:
-        x, answer = part.x[part.learned], part.answer.rows(part.learned)
-        seconds = times * trial_seconds(self._seconds(len(x)), self.attack.effort, self.spec)
-        try:
-            model = self.fit(candidate, x, answer, f"{name}-trial", seconds)
-        except Inconclusive:  # it diverged
-            return _Trial((candidate,), 0.0, Mean([]))
-        return _Trial((candidate,), part.agreement(model), model)
+    def _trial_seconds(self, part: Parted) -> float:
+        return trial_seconds(self._seconds(len(part.learned)), self.attack.effort, self.spec)
 
-    def _both(self, trials: list[_Trial], part: _Part) -> list[_Trial]:
+    def _try(self, candidate: Candidate, part: Parted, name: str, seconds: float | None = None) -> Tried:
+        x, answer = part.x[part.learned], part.answer.rows(part.learned)
+        try:
+            model = self.fit(candidate, x, answer, f"{name}-trial", seconds or self._trial_seconds(part))
+        except Inconclusive:  # it diverged
+            return Tried((candidate,), 0.0, Mean([]))
+        return Tried((candidate,), part.agreement(model), model)
+
+    def _both(self, trials: list[Tried], part: Parted) -> list[Tried]:
         """The mean of the two best that are different students and nearly as good, where there is time for two."""
         if self.spec.features > SMALL:
             return []
@@ -234,9 +229,9 @@ class Chooser:
         if second is None or second.held_out < first.held_out - _ERRORS * part.error(first.held_out):
             return []
         model = Mean([first.model, second.model]).eval()
-        return [_Trial((*first.candidates, *second.candidates), part.agreement(model), model)]
+        return [Tried((*first.candidates, *second.candidates), part.agreement(model), model)]
 
-    def _copy(self, best: _Trial, name: str) -> nn.Module:
+    def _copy(self, best: Tried, name: str) -> nn.Module:
         """The winner, from all answers; of small inputs the mean of several of it, which is steadier."""
         x, answer, members = self.asker.x, self.asker.answer, [*best.candidates]
         if self.spec.features <= SMALL and any(STUDENTS[one.student].trained for one in members):
@@ -256,45 +251,6 @@ class Chooser:
         return self.attack.seconds_for(n, self.spec)
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Answers, parted into what is learned and what is held out."""
-
-    x: Tensor
-    answer: Answer
-    learned: Tensor
-    held: Tensor
-
-    def agreement(self, model: nn.Module) -> float:
-        """How often a model names the class of an answer held out, each class that was answered counting the same."""
-        labels = self.answer.labels[self.held]
-        same = (to_labels(predict(model, self.x[self.held])) == labels).double()
-        weight = 1 / labels.bincount()[labels].double()
-        return float((same * weight).sum() / weight.sum())
-
-    def ranked(self, trials: list[_Trial]) -> list[_Trial]:
-        """Best first; within one standard error the one given first, which is the steadier, simpler or likelier."""
-        return ranked(trials, self.error(max(trial.held_out for trial in trials)))
-
-    def error(self, agreement: float) -> float:
-        """The standard error of an agreement."""
-        return math.sqrt(agreement * (1 - agreement) / len(self.held))
-
-
-def ranked(trials: list[_Trial], error: float = 0.0) -> list[_Trial]:
-    """The trials, best first; of those that differ by no more than an error from the best, the one tried first."""
-    order = sorted(trials, key=lambda trial: -trial.held_out)
-    first = next(trial for trial in trials if trial.held_out >= order[0].held_out - error)
-    return [first, *(trial for trial in order if trial is not first)]
-
-
-def close(ranking: list[_Trial], doubt: float) -> list[_Trial]:
-    """Those to compare again: the two best single candidates, and all that few answers left near the best."""
-    single = [trial for trial in ranking if len(trial.candidates) == 1]
-    best = max(trial.held_out for trial in single)
-    return single[: max(AGAIN, sum(trial.held_out >= best - doubt for trial in single))]
-
-
 def trial_seconds(copy: float, effort: float, spec: VictimSpec) -> float:
     """How long a trial may take where a copy takes `copy` seconds: a fraction of that, some seconds at least."""
     share = _TRIALS if spec.features <= SMALL else _TRIALS_LARGE
@@ -306,8 +262,8 @@ _TRIALS, _TRIALS_LARGE, _SHORTEST = 8, 12, 1.0  # a trial takes this fraction of
 SMALL = 1024  # features up to which a network has time enough to learn twice
 _ERRORS = 2.0  # standard errors by which to learn from less must be better
 _LONGER = 5.0  # times as long are trials that decide whether labels are all that answers are good for
+_IN_TIME = 3.0  # of the last copy's time this fraction is enough to see whether what sees most is only slower
 _FEW = 100  # answers held out below which their word is worth half
 _LITTLE = 0.2  # effort below which also these are cut
 _READERS = 2  # students that try every reading, of small inputs
 _MEMBERS, _MEMBER = 4, 2.0  # copies at most whose mean is taken, and seconds that each has at least
-AGAIN = 2  # candidates at least compared again when there are more answers

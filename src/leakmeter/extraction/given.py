@@ -20,11 +20,12 @@ from leakmeter.errors import Inconclusive
 from leakmeter.evaluation.score import predict
 from leakmeter.extraction.auto import Auto
 from leakmeter.extraction.base import AttackJob
-from leakmeter.extraction.chooser import Candidate, Chooser
+from leakmeter.extraction.chooser import Chooser
 from leakmeter.extraction.students import STUDENTS, told_apart, usual_students
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.students.reading import Reading, readings
 from leakmeter.extraction.students.reduced import reduced
+from leakmeter.extraction.trials import Candidate
 from leakmeter.oracle.answer import Answer, to_labels
 from leakmeter.oracle.view import View
 from leakmeter.seeds import derive, stream

@@ -33,7 +33,7 @@ _PARENTS, _ROUND = (
     50,
     0.35,
 )  # answers from which pictures are bred; growth of the answers before they are looked at again
-_DOUBLING = 0.05  # of the most that an answer can tell
+_DOUBLING, _SURE = 0.05, 0.5  # of the most that an answer can tell; below this all counts in proportion to the best
 _BLOCK, _BLOCK_LARGE = 2**26, 2**23  # numbers in the candidates held at once; of large pictures
 _POINTS = 0.1  # of the queries at most are points of the box, where there are pictures to ask
 _COLLAPSED = 0.15  # what answers to pictures must tell for that
@@ -222,13 +222,16 @@ class Asker:
 def source_weights(worth: Mapping[str, float], points: tuple[str, ...]) -> dict[str, float]:
     """How much to ask of each source: twice as much for every `_DOUBLING` that an answer tells more.
 
+    A victim that is never sure tells little by any answer: there the best source is the measure.
+
     Those among `points` get a tenth at most, unless nothing else tells anything: a victim may well answer noise with
     all its classes, and yet that says little of what it does to pictures.
     """
     best = max(worth.values())
-    weights = {name: 2.0 ** ((value - best) / _DOUBLING) for name, value in worth.items()}
+    sure = min(1.0, best / _SURE) or 1.0
+    weights = {name: 2.0 ** ((value - best) / (sure * _DOUBLING)) for name, value in worth.items()}
     others = [name for name in worth if name not in points]
-    if others and max(worth[name] for name in others) >= _COLLAPSED:
+    if others and max(worth[name] for name in others) >= sure * _COLLAPSED:
         allowed = sum(weights[name] for name in others) * _POINTS / (1 - _POINTS)
         surplus = sum(weights[name] for name in worth if name in points) / allowed
         weights |= {name: weights[name] / max(1.0, surplus) for name in worth if name in points}

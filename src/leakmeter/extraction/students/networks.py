@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from leakmeter.extraction.students import Lesson, Student
 from leakmeter.extraction.students.augment import BothWays, augmented
-from leakmeter.extraction.students.reading import loss, targets
+from leakmeter.extraction.students.reading import loss, targets, unit
 from leakmeter.extraction.students.scaled import scaled
 from leakmeter.models import make_model
 from leakmeter.seeds import derive, private_randomness
@@ -59,6 +59,8 @@ class Network(Student):
         half = products >= _HALF_PAYS and lesson.job.device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
         step = _STEP + batch * (outputs * _OUTPUT + 3 * products / (_HALF_RATE if half else _RATE))
 
+        one = unit(lesson.answer, lesson.reading)
+
         def learn(model: nn.Module, columns: Batch, draws: torch.Generator) -> Tensor:
             x, *target = columns
             with torch.autocast("cpu", torch.bfloat16) if half else nullcontext():
@@ -67,7 +69,7 @@ class Network(Student):
 
         learned = fit(
             model,
-            (lesson.x, *targets(lesson.answer, lesson.reading)),
+            (lesson.x, *(column / one if one < 1 else column for column in targets(lesson.answer, lesson.reading))),
             learn,
             Recipe(steps=min(max(int(lesson.seconds / step), _FEWEST), _MOST), batch=batch, lr=_LR, schedule="cyclic"),
             seed=lesson.seed,
@@ -76,7 +78,22 @@ class Network(Student):
             title=lesson.name,
             checkpoint=lesson.job.checkpoint(lesson.name),
         )
-        return BothWays(learned).eval() if lesson.augmentation == "mirrored" else learned
+        copy = BothWays(learned).eval() if lesson.augmentation == "mirrored" else learned
+        return nn.Sequential(copy, Times(one)).eval() if one < 1 else copy
+
+
+class Times(nn.Module):
+    """Outputs in the unit of the answers again."""
+
+    factor: Tensor
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.register_buffer("factor", torch.tensor(factor))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The outputs, multiplied."""
+        return x * self.factor
 
 
 def fairer(labels: Tensor) -> Tensor:
