@@ -52,7 +52,16 @@ def _depth(found: dict[str, Any]) -> tuple[Any, ...]:
 def _soak(found: dict[str, Any]) -> tuple[Any, ...]:
     counts = found["counts"]
     assert not any("FALSELY" in outcome for outcome in counts)
+    assert "exception" not in counts
     return len(found["rows"]), counts["exact"], counts["incomplete"], counts["stopped"]
+
+
+def _soaked(found: dict[str, Any]) -> tuple[Any, ...]:
+    """Of networks that are such: exact, and all; in open space, in a box; in double and in single precision."""
+    rows = [row for row in found["rows"] if row["kind"] == "relu"]
+    kinds = [("box", False), ("box", True), ("dtype", "float64"), ("dtype", "float32")]
+    parts = [rows] + [[row for row in rows if row[key] == value] for key, value in kinds]
+    return tuple(n for part in parts for n in (sum(row["outcome"] == "exact" for row in part), len(part)))
 
 
 EXACTLY: list[Figure] = [
@@ -61,6 +70,13 @@ EXACTLY: list[Figure] = [
         "{:.0f} runs, {:.0f} exact and right, {:.0f} declared incomplete, {:.0f} stopped, **none falsely exact**",
         "bench/exact_soak.json",
         _soak,
+    ),
+    (
+        PAGE,
+        "{:.0f} of {:.0f} are exact: {:.0f} of {:.0f} in open space, {:.0f} of {:.0f} in a box; "
+        "{:.0f} of {:.0f} in double precision, {:.0f} of {:.0f} in single",
+        "bench/exact_soak.json",
+        _soaked,
     ),
     (
         PAGE,

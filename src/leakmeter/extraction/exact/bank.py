@@ -109,23 +109,21 @@ def _missing(stack: Stack, bank: Bank, side: Tensor) -> Tensor:
 
 def first_layer(bank: Bank, tolerance: float) -> Layer | None:
     """Units whose bends have the same normal and offset on several lines, the most precise bends first."""
-    cosine = bank.normals @ bank.normals.T
-    offset = -(bank.normals * bank.x).sum(1)
-    scale = 1 + bank.x.norm(dim=1)
-    apart = (offset[:, None] - torch.sign(cosine) * offset).abs()
-    angle = tolerance + 10 * (bank.error[:, None] + bank.error).clamp(max=_WIDEST)
-    usable = bank.clear & bank.long[bank.line]
-    same = (1 - cosine.abs() <= angle.square()) & (apart <= tolerance * torch.maximum(scale[:, None], scale))
-    same &= usable[:, None] & usable
-    free, rows = torch.ones(len(offset), dtype=torch.bool), bank.normals[:0]
-    biases = offset[:0]
+    offset, scale = -(bank.normals * bank.x).sum(1), 1 + bank.x.norm(dim=1)
+    free = bank.clear & bank.long[bank.line]
+    rows, biases = bank.normals[:0], bank.x.new_zeros(0)
     for i in bank.error.argsort().tolist():
-        twins = (same[i] & free).nonzero()[:, 0]
+        if not bool(free[i]):
+            continue
+        cosine = bank.normals @ bank.normals[i]
+        angle = tolerance + 10 * (bank.error + bank.error[i]).clamp(max=_WIDEST)
+        near = (offset - torch.sign(cosine) * offset[i]).abs() <= tolerance * scale.clamp(min=float(scale[i]))
+        twins = (free & near & (1 - cosine.abs() <= angle.square())).nonzero()[:, 0]
         apart = (bank.x[twins] - bank.x[i]).norm(dim=1) > _APART * scale[i]  # lines may have been laid through a bend
-        if not bool(free[i]) or not bool((apart & (bank.line[twins] != bank.line[i])).any()):
+        if not bool((apart & (bank.line[twins] != bank.line[i])).any()):
             continue
         free[twins] = False
-        row, bias = _mean(bank, twins, torch.sign(cosine[i, twins]), scale[twins])
+        row, bias = _mean(bank, twins, torch.sign(cosine[twins]), scale[twins])
         known = (1 - (rows @ row).abs() < _WIDEST**2) & ((rows @ bank.x[i] + biases).abs() < tolerance * scale[i])
         if not bool(known.any()):
             rows, biases = torch.cat([rows, row[None]]), torch.cat([biases, bias[None]])

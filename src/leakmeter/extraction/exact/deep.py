@@ -15,8 +15,9 @@ from leakmeter.extraction.exact.kinks import CrowdedError
 from leakmeter.extraction.exact.line import SaturatedError
 from leakmeter.extraction.exact.output import Known, regress
 from leakmeter.extraction.exact.peel import Peeler
-from leakmeter.extraction.exact.probes import reach, start_points
+from leakmeter.extraction.exact.probes import reach, start_points, steered_point, telling_pair
 from leakmeter.extraction.exact.proof import proof_points, surprises, within_sight
+from leakmeter.extraction.exact.stack import Stack
 from leakmeter.extraction.exact.survey import Survey, Surveyor
 from leakmeter.extraction.exact.weights import Precision
 
@@ -27,7 +28,11 @@ _LINES = 24
 _TRIES = 12
 _DOUBLE = 1e-12
 _BENDS = 4000
-"""So many can be compared with each other in memory."""
+"""So many that no unit explains can be compared with each other in memory."""
+_ANYWHERE = 0.25
+"""The share of a line's ends in a box that are anywhere in it."""
+_TELLING = 0.5
+"""The share of lines in a box that are laid where weights show."""
 
 
 @dataclass
@@ -62,6 +67,8 @@ class DeepSearch:
         """Units in each layer of the copy that was mended last."""
         self.most = self.grew = 0
         """The most units any copy had, and from how many lines."""
+        self.known: Known | None = None
+        """The copy that was read last, if it has a layer."""
         self.peeler = Peeler(self.across, lambda: list(self.surveys), _precision(asker))
 
     def take(self, surveys: list[Survey]) -> None:
@@ -130,10 +137,10 @@ class DeepSearch:
         wanted, before = 1 if self.asker.spec.width is None else self._lines() // 2, self._lines()
         for _ in range(min(wanted, max_lines - before)):
             chosen = int(torch.randint(max(1, len(left)), (1,), generator=self.generator))
-            if sum(len(survey.t) for survey in self.surveys) > _BENDS:
+            if len(left) > _BENDS:
                 break
             if not self.line(left[chosen] if len(left) and self._lines() % 2 else None):
-                return False
+                break
         return self._lines() > before
 
     def _far(self) -> float:
@@ -145,13 +152,12 @@ class DeepSearch:
     def line(self, through: Tensor | None = None) -> bool:
         """Surveys one more line, less far where probabilities cannot be read; False if none could be."""
         spec = self.asker.spec
-        for _ in range(_TRIES):
-            origin = start_points(spec, 1, self.generator)[0] if through is None else through
+        for halvings in range(_TRIES):
             if spec.width is not None:
-                away = start_points(spec, 1, self.generator)[0]
-                along, ends = (away - origin) / 2**self.halvings, (0.0, 1.0)
+                origin, away = self._ends(through)
+                along, ends = (away - origin) / 2**halvings, (0.0, 1.0)
             else:
-                far = self._far()
+                far, origin = self._far(), self._place() if through is None else through
                 along, ends = torch.randn(self.asker.d, dtype=torch.float64, generator=self.generator), (-far, far)
             if self.asker.room(8) < 8:
                 return False
@@ -162,6 +168,24 @@ class DeepSearch:
                 continue
             return True
         return False
+
+    def _ends(self, through: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Where a line in a box begins and ends."""
+        pair = None
+        if through is None and self.known is not None and float(torch.rand((), generator=self.generator)) < _TELLING:
+            pair = telling_pair(self.known.stack, cells_of(self.surveys)[0], self.generator)
+        return pair or (self._place() if through is None else through, self._place())
+
+    def _place(self) -> Tensor:
+        """Where a line begins or, in a box, ends: anywhere, or where units of some layer lead from a known place."""
+        spec, known = self.asker.spec, self.known
+        if known is None or spec.width is None or float(torch.rand((), generator=self.generator)) < _ANYWHERE:
+            return start_points(spec, 1, self.generator)[0]
+        known_places = [survey.origin for survey in self.surveys if not survey.short]
+        start = known_places[int(torch.randint(len(known_places), (1,), generator=self.generator))]
+        height = int(torch.randint(len(known.stack.layers), (1,), generator=self.generator)) + 1
+        rows = Stack(known.stack.layers[:height]).slopes(start[None], torch.eye(self.asker.d, dtype=start.dtype))[1][0]
+        return within_sight(self.asker, known, steered_point(spec, rows, self.generator)[None], start)[0]
 
     def across(self, origin: Tensor, along: Tensor, careful: bool) -> Survey | None:
         """A short line across one unit's surface; `careful` the second time it is asked for, or at once."""
@@ -189,6 +213,7 @@ class DeepSearch:
         if not len(x):  # the budget ended before any cell was known
             return None, x, x.new_empty(0)
         known = regress(reading.stack, x, cells)
+        self.known = known if known.stack.layers else None
         known.open = Bank(list(self.surveys)).x[: len(reading.open)][reading.open]
         off = self.off(known, x, cells.f)
         return known, x, off

@@ -7,8 +7,11 @@ import math
 import torch
 from torch import Tensor
 
+from leakmeter.extraction.exact.extremes import bounds
 from leakmeter.extraction.exact.stack import Stack
 from leakmeter.victims.spec import VictimSpec
+
+_PAIRS = 1024
 
 
 def start_points(spec: VictimSpec, n: int, generator: torch.Generator) -> Tensor:
@@ -16,6 +19,36 @@ def start_points(spec: VictimSpec, n: int, generator: torch.Generator) -> Tensor
     if spec.width is None:
         return spec.sample(n, generator).double().flatten(1)
     return _scattered(spec, n, generator)
+
+
+def steered_point(spec: VictimSpec, rows: Tensor, generator: torch.Generator) -> Tensor:
+    """The vertex of a box to which a random mixture of some of the rows [h, d] leads, few or many, [d].
+
+    Units above see nothing else of a point, so there they switch that random points leave as they are.
+    """
+    low, high = bounds(spec)
+    share = len(rows) ** -float(torch.rand((), generator=generator))
+    some = torch.rand(len(rows), generator=generator) < share
+    some[int(torch.randint(len(rows), (1,), generator=generator))] = True
+    mixture = torch.randn(len(rows), generator=generator, dtype=rows.dtype) * some
+    return torch.where(mixture @ rows > 0, high, low)
+
+
+def telling_pair(stack: Stack, x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor] | None:
+    """Two of the points [n, d] on whose way most weights show that are not known; None where none does.
+
+    A weight shows where its unit switches while the unit below is on, and of the first layer a unit is on all the way
+    between two places where it is on.
+    """
+    i, j = torch.randint(len(x), (2, _PAIRS), generator=generator)
+    shown = x.new_zeros(_PAIRS)
+    ends = [stack.inputs(x[rows]) for rows in (i, j)]
+    for height, layer in enumerate(stack.layers[1:], 1):
+        below, above = ([z[height - lower] > 0 for z in ends] for lower in (1, 0))
+        both = (below[0] & below[1]) | stack.layers[height - 1].linear
+        shown += (((above[0] != above[1]).to(x) @ (~layer.known).to(x)) * both).sum(1)
+    best = int(shown.argmax())
+    return (x[i[best]], x[j[best]]) if float(shown[best]) > 0 else None
 
 
 def far_points(start: Tensor, spec: VictimSpec, n: int, generator: torch.Generator, *, exact: bool) -> Tensor:
@@ -88,10 +121,7 @@ def _scattered(spec: VictimSpec, n: int, generator: torch.Generator) -> Tensor:
     Few features reach hyperplanes that cut off the corners with little or much of everything, where images live;
     extreme values reach those that cut off the other corners.
     """
-    assert spec.low is not None
-    assert spec.high is not None
-    d = spec.features
-    low, high = (bound.double().expand(spec.input_shape).flatten() for bound in (spec.low, spec.high))
+    d, (low, high) = spec.features, bounds(spec)
     drawn = torch.rand(n, d, generator=generator, dtype=torch.float64)
     density, shade, kind, share = torch.rand(4, n, 1, generator=generator, dtype=torch.float64)
     values = torch.where(kind < 0.5, drawn, (drawn < density).double())

@@ -21,7 +21,8 @@ _ROUNDS = 12
 _CHUNK = 64
 _EVEN = 0.1
 """The share of the outputs' directions that is taken to be even, whatever bends show."""
-_FEW = 2
+_FEW, _ENOUGH = 2, 24
+"""Bends of a unit from which something is expected of it; and so many are looked at."""
 _MOST = 20.0
 """The largest logarithm of odds that one bend may add: the noise is a guess."""
 
@@ -72,7 +73,8 @@ def odds(stack: Stack, bank: Bank, matched: Tensor, basis: Tensor, tolerance: fl
 
 
 def _collected(stack: Stack, bank: Bank, matched: Tensor, basis: Tensor) -> _Bends:
-    rows, unit = (matched & bank.clear[:, None]).nonzero(as_tuple=True)
+    shown = matched & bank.clear[:, None]
+    rows, unit = (shown & (shown.cumsum(0) <= _ENOUGH)).nonzero(as_tuple=True)
     parts = []
     for some in torch.split(torch.arange(len(rows)), _CHUNK) if len(rows) else ():
         z, gradient = stack.slopes(bank.x[rows[some]], basis)

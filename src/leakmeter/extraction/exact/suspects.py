@@ -14,6 +14,7 @@ _ENOUGH = 8
 """Long lines before a unit that few of them met is suspect."""
 _RARE = 0.25
 _PAIRS, _PLACES = 64, 2
+_DEPENDENT = 1e-3
 _SHORT, _CLEAR = 1e-2, 1e-4
 """How long a line across a surface is, against the way it is part of; and at least."""
 
@@ -34,19 +35,22 @@ class Suspects:
             return found
         rare = (bank.lines_of(matched) < _RARE * lines) & ~layer.linear & matched.any(0)
         for unit in rare.nonzero()[:, 0].tolist():
-            found[unit] = not self._stands(layer, unit, bank, matched[:, unit])
+            stands = self._stands(layer, unit, bank, matched[:, unit])
+            found[unit] = _dependent(layer.weight[~rare], layer.weight[unit]) if stands is None else not stands
         return found
 
-    def _stands(self, layer: Layer, unit: int, bank: Bank, matched: Tensor) -> bool:
+    def _stands(self, layer: Layer, unit: int, bank: Bank, matched: Tensor) -> bool | None:
+        """Whether it is a unit of the first layer; None where no place was found to ask at."""
         row = torch.cat([layer.weight[unit], layer.bias[unit : unit + 1]])
         for known, stands in self.asked:
             if 1 - float(torch.cosine_similarity(known, row, dim=0).abs()) <= self.tolerance**2:
                 return stands
         bends = [self._bends(layer, unit, bank, matched) for _ in range(_PLACES)]
         told = [bend for bend in bends if bend is not None]
-        if told:
-            self.asked.append((row, any(told)))
-        return any(told) or not told
+        if not told:
+            return None
+        self.asked.append((row, any(told)))
+        return any(told)
 
     def _bends(self, layer: Layer, unit: int, bank: Bank, matched: Tensor) -> bool | None:
         """Whether the victim bends at another place of a unit's hyperplane; None where no place was found."""
@@ -56,6 +60,14 @@ class Suspects:
             return None
         cosine = (survey.normals @ layer.weight[unit]).abs() / layer.weight[unit].norm()
         return bool((1 - cosine <= (self.tolerance + 10 * survey.error.clamp(max=0.03)).square()).any())
+
+
+def _dependent(rows: Tensor, row: Tensor) -> bool:
+    """Whether a row [d] is a combination of others [h, d] that leave directions free, as units above are in a cell."""
+    if not 0 < len(rows) < rows.shape[1]:
+        return False
+    q = torch.linalg.qr(rows.T)[0]
+    return float((row - q @ (q.T @ row)).norm()) <= _DEPENDENT * float(row.norm())
 
 
 def _place(layer: Layer, unit: int, bank: Bank, matched: Tensor) -> tuple[Tensor, Tensor] | None:
