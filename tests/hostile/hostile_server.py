@@ -154,7 +154,7 @@ BEHAVIOURS: dict[str, Callable[[Turn], object]] = {
     "long-shape": lambda t: t.send(t.changed(shape=[1] * 5000)),
     "nan": lambda t: t.send(t.changed(data=[float("nan")] * len(t.data))),
     "big-numbers": lambda t: t.send(whole(as_json(answer([], t.rows)).replace(b'[]', b"[" + b"9" * 5000 + b"]"))),
-    "strings": lambda t: t.send(t.changed(data=[str(each) for each in t.data])),
+    "strings": lambda t: t.send(t.changed(data=["about " + str(each) for each in t.data])),
     "objects": lambda t: t.send(t.changed(data=[{}] * len(t.data))),
     "fewer": lambda t: t.send(t.changed(shape=[t.rows - 1, CLASSES], data=t.data[CLASSES:])),
 }  # fmt: skip
