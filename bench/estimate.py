@@ -83,7 +83,7 @@ def main() -> None:
     for name in given.only:
         found[name] = measured(name, given.minutes)
         print(name, found[name], flush=True)
-    keep("estimate", {"minutes": given.minutes, "models": found}, show=False)
+        keep("estimate", {"minutes": given.minutes, "models": found}, show=False)  # what is there if it is stopped
 
 
 if __name__ == "__main__":

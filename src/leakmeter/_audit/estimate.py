@@ -62,7 +62,9 @@ class Estimate:
         if self.untold:
             beside.append(f"the learning of {', '.join(self.untold)}")
         more = f", besides {' and '.join(beside)}" if beside else ""
-        told = f"time: about {_duration(self.seconds)} on {self.processes} cores{more}"
+        told = (
+            f"time: about {_duration(self.seconds)} on {self.processes} core{'' if self.processes == 1 else 's'}{more}"
+        )
         return [f"plan: {shown}", told, *(f"note: {note}" for note in self.notes)]
 
 
