@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
 import threading
 import time
@@ -47,6 +48,9 @@ def _guarded(command: Callable[..., int | None]) -> Callable[..., None]:
         except Stopped as error:
             typer.echo(f"leakmeter: {error}", err=True)
             raise typer.Exit(error.exit_code) from error
+        except KeyboardInterrupt as error:
+            typer.echo("leakmeter: interrupted", err=True)
+            raise typer.Exit(Stopped.exit_code) from error
         except (SystemExit, GeneratorExit, typer.Exit) as error:
             raise LeakmeterError(
                 f"{type(error).__name__} ended the command before it was done: nothing was decided; look into the "
@@ -110,6 +114,7 @@ def _end_loudly(end: Callable[[int], Any], process: int, code: int) -> None:
 def main() -> None:
     """The entry point: a mistake of the user's is one sentence, never a traceback."""
     os._exit = functools.partial(_end_loudly, os._exit, os.getpid())  # type: ignore[assignment]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever stops a service is told how to go on, too
     threading.Thread(target=_end_if_overdue, daemon=True).start()
     try:
         app()

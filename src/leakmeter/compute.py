@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +32,12 @@ def computing(threads: int) -> Iterator[None]:
     finally:
         torch.set_num_threads(before)
         torch.set_flush_denormal(flushed)
+
+
+def give_back() -> None:
+    """Gives memory that was freed, and that the C library keeps for later, back to the machine, where it can."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextmanager

@@ -101,6 +101,13 @@ def test_a_single_cell_has_the_folder_and_the_bits_of_one_among_many(shop: Path)
     assert all(torch.equal(live[key], alone[key]) and torch.equal(live[key], apart[key]) for key in live)
 
 
+def test_inputs_drawn_by_chance_are_no_honest_users(shop: Path) -> None:
+    result = lm.audit({**PLAN, "seeds": [0], "detectors": ["prada"], "defenses": ["none", "rounding:1"]}, out=shop)
+    notes = [cell.notes for cell in result.cells]
+    assert all(note["detector"][0]["benign"] is None and "utility" not in note for note in notes)
+    assert "honest test data" not in (result.folder / "report.md").read_text()
+
+
 def test_a_victim_of_this_process_cannot_be_asked_in_another(shop: Path) -> None:
     victim = lm.load_victim("shop.py:Net", input_shape=(1, 8, 8), low=0.0, high=1.0)
     with pytest.raises(lm.UsageError, match="inline"):

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -130,7 +132,18 @@ def test_help_does_not_load_torch() -> None:
     assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0
 
 
-def test_interrupt_exits_130(shop: Path) -> None:
+@pytest.mark.parametrize("command", [["audit", "--victim", "none.onnx"], ["audit", "--resume", "none"], ["demo"]])
+def test_the_first_line_of_an_audit_does_not_wait_for_torch(command: list[str], shop: Path) -> None:
+    watched = (
+        "import os, sys; from leakmeter import display; "
+        "display.PlainDisplay.say = lambda self, line: os._exit(40 + ('torch' in sys.modules)); "
+        f"sys.argv[1:] = {command}; from leakmeter.cli import main; main()"
+    )
+    assert subprocess.run([sys.executable, "-c", watched], cwd=shop, check=False).returncode == 40
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_stops_a_run_is_told_how_to_go_on(shop: Path, end: signal.Signals) -> None:
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     # Whoever runs the tests in the background may have told all children to ignore interrupts.
     heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -142,9 +155,16 @@ def test_interrupt_exits_130(shop: Path) -> None:
             assert process.poll() is None
             time.sleep(0.1)
         time.sleep(0.5)
-        process.send_signal(2)
-        process.communicate(timeout=60)
+        process.send_signal(end)
+        said = process.communicate(timeout=60)[1].decode()
     finally:
         process.kill()
         process.communicate()
     assert process.returncode == 130
+    assert re.search(r"asks nothing twice: leakmeter audit --resume runs/\S+-extract-surrogate\n", said)
+
+
+def test_an_early_interrupt_is_one_line(shop: Path) -> None:
+    (shop / "slow.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(60)\n")
+    stopped = leakmeter("audit", "--victim", "slow.py:model", "--input-shape", "3", cwd=shop)
+    assert (stopped.returncode, stopped.stderr) == (130, "opening slow.py:model\nleakmeter: interrupted\n")

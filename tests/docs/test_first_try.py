@@ -15,6 +15,8 @@ def test_every_row_is_what_the_bench_saw() -> None:
     rows = [line for line in page.split("## Strangers' models")[1].splitlines() if line.startswith("| `")]
     assert rows == [row(model) for model in classifiers]
     assert all(model["tries"][-1]["works"] for model in classifiers)
+    first = sum(len(model["tries"]) == 1 for model in classifiers)
+    assert f"{first} of {len(classifiers)} work at the first call" in page
     assert all(not model["tries"][-1]["works"] for model in found["models"] if not model["classifier"])
 
 

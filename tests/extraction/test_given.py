@@ -8,6 +8,7 @@ import torch
 from leakmeter.box import Box
 from leakmeter.data.columns import Columns
 from leakmeter.extraction import given as module
+from leakmeter.extraction.auto import Auto
 from leakmeter.extraction.given import Given, chosen, copies_from, copy_from, single_ways
 from leakmeter.extraction.trials import Candidate
 from leakmeter.oracle.oracle import Oracle
@@ -107,3 +108,23 @@ def test_of_large_pictures_one_network_is_distilled_and_of_tables_every_student_
     small = single_ways(("lenet", "dense", "linear"), View.parse("labels"), spec(1, 8, 8))
     assert [str(way) for way in small] == ["lenet, labels", "linear, labels"]
     assert len(single_ways(("linear", "boosted", "bagged"), View.parse("probs"), spec(5))) == 3
+
+
+def test_rows_that_may_be_pictures_are_learned_as_pictures_too() -> None:
+    """Whoever asked a network of flat pictures may well have known: a copy of rows alone would be stated too low."""
+    torch.manual_seed(0)
+    filters = torch.nn.Conv2d(1, 3, 3)
+    network = torch.nn.Sequential(torch.nn.Unflatten(1, (1, 8, 8)), filters, torch.nn.Flatten(2), Largest())
+    victim = load_victim(network, input_shape=(64,), low=0.0, high=1.0, classes=3, outputs="logits")
+    x = torch.rand(60, 64, generator=torch.Generator().manual_seed(1))
+    answers = Given(x, Oracle(victim, "probs").query(x))
+    chooser = module._chooser(Auto(), answers, victim.spec, 0)
+    assert chooser.students[0] == "lenet"
+    assert "linear" in chooser.students
+    copies = copies_from(answers, victim.spec, 0, effort=0.02, students=("lenet", "linear"))
+    assert all(copy(x).shape == (60, 3) for copy in copies.values())
+
+
+class Largest(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.amax(2)

@@ -111,6 +111,9 @@ async def infer(name: str, tensor: dict[str, Any], reply: Reply, headers: dict[s
         "reject": (400, {}),
         "keyed": (401, {}),
     }
+    if manner == "single" and tensor["shape"][0] > 1:
+        await reply({"error": "one at a time"}, 400)
+        return
     if manner in refusals and wrong and not (manner == "keyed" and key == "Bearer sesame-4711"):
         await reply({"error": f"not with {key}"}, *refusals[manner])
         return
@@ -121,9 +124,11 @@ async def infer(name: str, tensor: dict[str, Any], reply: Reply, headers: dict[s
     most_busy[name] = max(most_busy[name], busy[name])
     await asyncio.sleep(chance.random() * 0.005)  # so that answers come out of order
     busy[name] -= 1
+    if manner == "quoted":
+        output["data"] = list(map(str, output["data"]))
     outputs = [output, attributions(tensor)] if manner == "explained" else [output]
     whole = json.dumps({"model_name": name, "outputs": outputs}).encode()
-    if not wrong or manner in ("well", "silent", "explained", *refusals):
+    if not wrong or manner in ("well", "silent", "explained", "single", "quoted", *refusals):
         await reply(whole)
     else:
         await misanswer(chance.choice(ACCIDENTS) if manner == "all" else manner, output, whole, reply)
@@ -156,7 +161,7 @@ async def misanswer(manner: str, output: dict[str, Any], whole: bytes, reply: Re
 WRONG: dict[str, Any] = {
     "nan": lambda o: {"data": [float("nan"), *o["data"][1:]]},
     "null": lambda o: {"data": [None, *o["data"][1:]]},
-    "text": lambda o: {"data": [str(value) for value in o["data"]]},
+    "text": lambda o: {"data": ["high" for _ in o["data"]]},
     "short": lambda o: {"shape": [o["shape"][0] + 1, CLASSES], "data": o["data"] + [0.2, 0.3, 0.5]},
     "narrow": lambda o: {"shape": [o["shape"][0], 1], "data": o["data"][: o["shape"][0]]},
     "shape": lambda o: {"shape": [7, 7]},

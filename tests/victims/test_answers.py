@@ -114,8 +114,8 @@ def test_labels_are_read_as_labels(shape: tuple[int, ...], kind: type) -> None:
 
 
 def test_labels_that_nobody_counted_are_asked_for_with_everything_else() -> None:
-    box = {"input_shape": (3,)}
-    with pytest.raises(UsageError, match=r"pass low and high.*; also, .*labels does not say how many .*--classes 10"):
+    box = {"input_shape": (3,), "low": 0.0}
+    with pytest.raises(UsageError, match=r"pass high.*; also, .*labels does not say how many .*--classes 10"):
         load_victim(lambda x: (x[:, :1] > 0.5).astype(int), **box)
 
 

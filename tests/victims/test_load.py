@@ -254,7 +254,7 @@ def nan(x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("source", "facts", "sentence"),
     [
-        (small_net(), {}, "the range of the inputs cannot be read off this victim; pass low and high"),
+        (small_net(), {"low": 0.0}, "the range of the inputs cannot be read off this victim; pass high"),
         (small_net(), {"low": 0.0}, "pass high,"),
         (nn.Conv2d(1, 2, 3), BOX, r"the shape of one input cannot be read off this victim; pass input_shape="),
         (
@@ -272,7 +272,7 @@ def nan(x: np.ndarray) -> np.ndarray:
             {**BOX, "input_shape": (3,)},
             r"raised IndexError on a probe .* given a plain array: where it wants a data frame, name its columns",
         ),
-        (nn.Conv2d(1, 2, 3), {}, "pass input_shape=.*; also, the range of the inputs cannot be read"),
+        (nn.Conv2d(1, 2, 3), {"low": 0.0}, "pass input_shape=.*; also, the range of the inputs cannot be read"),
         (small_net(), {**BOX, "input_shape": 3}, "expected input_shape to hold whole numbers, got 3"),
         (small_net(), {**BOX, "input_shape": (3.5,)}, "expected input_shape to hold whole numbers"),
         (small_net(), {**BOX, "input_shape": (0,)}, "expected input_shape to hold sizes of at least 1"),

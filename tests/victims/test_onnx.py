@@ -149,7 +149,7 @@ def test_whole_numbers(tmp_path, kind: int, box: dict, edges: tuple[int, int]) -
 @pytest.mark.parametrize("kind", [T.INT16, T.UINT16, T.INT32, T.UINT32, T.INT64, T.UINT64])
 def test_whole_numbers_of_many_bits_need_a_range(tmp_path, kind: int) -> None:
     path = flat_net(tmp_path / "m.onnx", [1, 12], kind)
-    with pytest.raises(UsageError, match=r"pass low and high.*--low 0 --high 255"):
+    with pytest.raises(UsageError, match=r"pass low and high.*--low=0 --high=255"):
         load_victim(path)
     victim = load_victim(path, low=0.0, high=9.0)
     x = victim.spec.sample(6, torch.Generator().manual_seed(0))
@@ -316,7 +316,7 @@ def test_several_inputs_and_outputs_are_chosen_by_name(tmp_path) -> None:
     with pytest.raises(
         UsageError,
         match=r"got 3 of x \(nx12 float\), gain \(float\), state .*--fix gain=0 --fix state=0; also, the model has the "
-        r"outputs .*; also, the range of the inputs .*--low 0 --high 1",
+        r"outputs .*; also, the range of the inputs .*--low=0 --high=1",
     ):
         load_victim(path)
     fixed = {"gain": 2.0, "state": [1.0, 0.0, 0.0, 0.0]}
@@ -334,6 +334,16 @@ def test_several_inputs_and_outputs_are_chosen_by_name(tmp_path) -> None:
     ):
         with pytest.raises(UsageError, match=sentence):
             load_victim(path, **wrong, **BOX)
+
+
+def test_more_rows_of_answers_than_of_inputs_are_no_classes(tmp_path) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["scores"]),
+        helper.make_node("Transpose", ["scores"], ["y"], perm=[1, 0]),
+    ]
+    path = save(tmp_path / "m.onnx", nodes, [("x", T.FLOAT, [1, 12])], [("y", T.FLOAT, ["letters", 1])], {"w": W})
+    with pytest.raises(UsageError, match=r"one row of outputs for each of 1 inputs, got shape \(4, 1\); .* texts"):
+        load_victim(path, **BOX)
 
 
 def test_a_model_without_outputs_is_a_sentence(tmp_path) -> None:

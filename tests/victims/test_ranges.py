@@ -9,10 +9,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from leakmeter._audit.opening import load_test, open_victim
 from leakmeter.errors import UsageError
 from leakmeter.models.trees.ensemble import Tree, TreeEnsemble, leaf
 from leakmeter.models.trees.thresholds import threshold_box
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.plan import make_plan
 from leakmeter.victims.load import load_victim
 
 
@@ -39,20 +41,39 @@ def test_pictures_are_taken_to_be_shares_of_brightness_and_that_is_said() -> Non
     assert load_victim(Bright(0.5), low=0.0, high=1.0).notes == ()
 
 
-def test_a_range_in_which_all_pictures_are_alike_is_asked_for() -> None:
-    with pytest.raises(UsageError, match=r"--low 0 --high 255.*of 40 pictures in 0 to 1, .* all got the same label"):
-        load_victim(Bright(100.0))
-    assert load_victim(Bright(100.0), low=0.0, high=255.0).notes == ()
+def box_of(victim) -> tuple[float, float]:
+    return float(victim.spec.low), float(victim.spec.high)
 
 
-@pytest.mark.parametrize(
-    "facts",
-    [{"low": 0.0}, {"scale": 1 / 255}, {"dtype": "uint8"}, {"input_shape": (256,)}, {"input_shape": (4, 8, 8)}],
-)
-def test_nothing_is_assumed_of_other_inputs_or_beside_what_was_said(facts: dict) -> None:
-    model = nn.Sequential(nn.Flatten(), nn.Linear(256, 2))
+@pytest.mark.parametrize(("line", "box"), [(-0.3, (-1.0, 1.0)), (100.0, (0.0, 255.0))])
+def test_the_first_usual_range_is_taken_in_which_pictures_do_not_all_look_alike(line: float, box: tuple) -> None:
+    victim = load_victim(Bright(line))
+    assert box_of(victim) == box
+    said = "the first usual range in which the model tells inputs apart that were drawn by chance; if that is wrong"
+    assert f"taken to be {box[0]:g} to {box[1]:g}, {said}" in victim.notes[0]
+
+
+def test_a_range_is_asked_for_where_all_inputs_get_one_label_in_every_usual_one() -> None:
+    said = r"--low=-128 --high=128; .*of 40 inputs drawn in 0 to 1 or -1 to 1 or 0 to 255 all got the same label"
+    with pytest.raises(UsageError, match=said):
+        load_victim(Bright(1000.0))
+    assert load_victim(Bright(1000.0), low=0.0, high=2000.0).notes == ()
+
+
+@pytest.mark.parametrize("facts", [{"low": 0.0}, {"scale": 1 / 255}, {"dtype": "uint8"}])
+def test_nothing_is_assumed_beside_what_was_said(facts: dict) -> None:
     with pytest.raises(UsageError, match="range of the inputs cannot be read off"):
-        load_victim(model, **({"input_shape": (1, 16, 16)} | facts))
+        load_victim(Bright(0.5), **facts)
+
+
+def test_rows_of_784_are_drawn_as_the_pictures_that_they_are() -> None:
+    class Flat(Bright):
+        input_shape = (784,)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x.reshape(-1, 1, 28, 28))
+
+    assert box_of(load_victim(Flat(0.6))) == (0.0, 1.0)  # which the mean of 784 independent numbers never passes
 
 
 def split(column: int, threshold: float) -> Tree:
@@ -89,11 +110,25 @@ def test_a_file_of_trees_needs_no_range(tmp_path) -> None:
     assert load_victim(tmp_path / "m.json", low=0.0, high=1.0).notes == ()
 
 
-def test_a_forest_needs_no_range_and_a_line_does() -> None:
+def test_a_forest_has_a_range_of_its_own_and_a_line_a_usual_one() -> None:
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
 
     x = np.random.default_rng(0).normal(size=(100, 2))
     assert "thresholds" in load_victim(RandomForestClassifier(5).fit(x, x[:, 0] > 0)).notes[0]
-    with pytest.raises(UsageError, match="pass low and high"):
-        load_victim(LogisticRegression().fit(x, x[:, 0] > 0))
+    line = load_victim(LogisticRegression().fit(x, x[:, 0] > 0))
+    assert box_of(line) == (-1.0, 1.0)
+    assert "tells inputs apart" in line.notes[0]
+    with pytest.raises(UsageError, match="-100 to 100 all got the same label"):
+        load_victim(LogisticRegression().fit(x + 1000, x[:, 0] > 0))
+
+
+def test_test_data_that_are_no_pictures_say_the_range_column_by_column(tmp_path) -> None:
+    x = np.array([[0.0, 500.0, 7.0], [1.0, 900.0, 7.0]], dtype=np.float32)
+    np.savez(tmp_path / "rows.npz", x=x)
+    (tmp_path / "own.py").write_text("def line():\n    return lambda x: x[:, :2]\n")
+    source, data = {"source": f"{tmp_path}/own.py:line"}, {"name": str(tmp_path / "rows.npz")}
+    plan = make_plan({"victim": source, "data": data})
+    victim = open_victim(plan, load_test(plan))
+    assert (victim.spec.low.tolist(), victim.spec.high.tolist()) == ([0.0, 500.0, 7.0], [1.0, 900.0, 8.0])
+    assert "taken to be 0 to 900, that of the test data; if that is wrong, so is this audit" in victim.notes[0]

@@ -26,7 +26,8 @@ from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, recorded
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.runs.run import LEDGER
-from leakmeter.victims.facts import UNSAID, Facts
+from leakmeter.victims.bounds import UNSAID
+from leakmeter.victims.facts import Facts
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.remote.client import BadAnswer, Misdescribed
 from leakmeter.victims.remote.pace import OwnPace, Share, backoff, retry_after
@@ -117,6 +118,18 @@ def test_a_server_that_fails_now_and_then_is_heard_in_the_end_and_every_time_is_
     assert seen > 200, "the test must have met a failure"
     assert entry.queries == seen
     assert entry.unconfirmed == seen - 200
+
+
+def test_a_server_that_takes_one_row_at_a_time_is_told_of_with_the_flag_and_works_with_it(ask) -> None:
+    x, oracle = points(3), Oracle(ask("single", rows=2), "probs")
+    agree(oracle.query(x[:1]), x[:1])
+    with pytest.raises(VictimError, match=r"rejects requests with 400.*sent 2 rows: .*--rows 1"):
+        oracle.query(x)
+    agree(Oracle(ask("single", rows=1), "probs").query(x), x)
+
+
+def test_numbers_in_quotation_marks_are_read(ask) -> None:
+    agree(Oracle(ask("quoted"), "probs").query(points()), points())
 
 
 def test_a_stalling_server_is_asked_again_and_counted_again(server, ask) -> None:

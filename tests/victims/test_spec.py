@@ -96,3 +96,17 @@ def test_arrays_of_any_layout_are_taken() -> None:
     frozen.flags.writeable = False
     for array in (x, np.asfortranarray(x), x[::-1], x.astype(">f8"), frozen, x.astype(np.float16)):
         assert torch.equal(spec().admit(array), torch.from_numpy(np.array(array, dtype=np.float64)).float())
+
+
+@pytest.mark.parametrize("edge", [0.41, -0.41, 0.1, 1 / 3])
+def test_an_edge_of_more_digits_than_the_inputs_have_admits_the_input_that_is_meant_by_it(edge: float) -> None:
+    x = torch.full((1, 3), edge)  # in single precision beside the edge, on either side
+    for box in (spec(edge, 2.0, torch.float64), spec(-2.0, edge, torch.float64)):
+        for asked in (x, x.numpy(), x.half() if edge == -0.41 else x):
+            admitted = box.admit(asked)
+            assert admitted.dtype == torch.float64
+            assert bool((admitted >= box.low).all() and (admitted <= box.high).all())
+        with pytest.raises(UsageError, match="inputs; clamp them to the box"):
+            box.admit(x.double() + (1e-3 if edge == float(box.high) else -1e-3))
+    with pytest.raises(UsageError, match="at least"):
+        spec(edge, 2.0, torch.float64).admit(torch.nextafter(x, torch.full_like(x, -9.0)))

@@ -127,7 +127,7 @@ def _run(
             **({} if truth is None else health(oracle, truth)),
             transfer=transfer,
             transfer_error=transfer_error,
-            notes=copy.notes | _notes(cell, oracle, truth, recorder),
+            notes=copy.notes | _notes(cell, oracle, None if plan.data is None else truth, recorder),
             spending=_spending(ledger, plan.prices),  # last: whatever is asked above counts
             seconds=copy.seconds,
         )
@@ -157,7 +157,10 @@ def _transfer(
 
 
 def _notes(cell: Cell, oracle: Oracle, truth: Reference | None, recorder: Recorder) -> dict[str, Any]:
-    """What the owner learns beside the copy: what the defense costs honest users, when detectors would have fired."""
+    """What the owner learns beside the copy: what the defense costs honest users, when detectors would have fired.
+
+    Inputs drawn by chance are no honest user's: without test data there is nothing to say of those.
+    """
     notes: dict[str, Any] = {}
     if cell.utility and truth is not None:
         served = truth.answer if cell.defense == NONE else oracle.serve(truth.x)

@@ -14,7 +14,6 @@ from leakmeter.compute import computing
 from leakmeter.data.dataset import Dataset
 from leakmeter.evaluation.score import Reference
 from leakmeter.executors.bar import BatchBar
-from leakmeter.executors.inline import InlineExecutor
 from leakmeter.executors.job import Batch, Executor, Job
 from leakmeter.oracle.limits import Attempt, Limits, SharedPace
 from leakmeter.plan import Cell, Plan
@@ -38,7 +37,7 @@ class CellWorker:
     victim: Victim
     test: Dataset | None
     progress: Progress
-    limits: Limits | None
+    limits: Limits | None = None
     """Whom to ask before asking a victim whose limits all cells share."""
 
     def run(self, text: str, folder: Path) -> str:
@@ -65,9 +64,18 @@ def open_worker(plan: Plan, connections: int, limits: Limits | None) -> CellWork
 
 
 def run_cells(
-    plan: Plan, victim: Victim, test: Dataset | None, run: Run, executor: Executor, progress: Progress
+    plan: Plan, remote: bool, run: Run, executor: Executor, here: CellWorker | None, progress: Progress
 ) -> list[CellResult]:
-    """Every cell, in the order of the plan whatever order they finish in; finished ones are not run again."""
+    """Every cell, in the order of the plan whatever order they finish in; finished ones are not run again.
+
+    Args:
+        plan: a complete one.
+        remote: whether the victim answers over HTTP.
+        run: where the cells have their folders.
+        executor: where they run.
+        here: the worker of an executor that runs them in this process; others open what they need themselves.
+        progress: who is told.
+    """
     cells = {place(cell): cell for cell in plan.cells()}
     results = {at: known for at in cells if (known := finished(run.path / at)) is not None}
     left = [at for at in cells if at not in results]
@@ -82,21 +90,21 @@ def run_cells(
         results[job.place] = CellResult(**cells[job.place].identity, status="failed", error=why)
 
     if left:
-        batch = _batch(plan, victim, run, len(left))
-        if isinstance(executor, InlineExecutor):
-            batch = replace(batch, make_worker=partial(CellWorker, plan, victim, test, progress))
+        batch = _batch(plan, remote, run, len(left))
+        if here is not None:
+            batch = replace(batch, make_worker=lambda limits: replace(here, limits=limits))
         with progress.task("cells", len(left)) as task:
             jobs, bar = (Job(at, cells[at].id) for at in left), BatchBar(progress, task, ended, failed)
-            inline = isinstance(executor, InlineExecutor)  # whose attacks show their own progress
-            with nullcontext() if inline else watching(progress, run.path, lambda: bar.running, plan.budget):
+            shown = here is not None  # whose attacks show their own progress
+            with nullcontext() if shown else watching(progress, run.path, lambda: bar.running, plan.budget):
                 executor.run(batch, jobs, bar)
     return [results[at] for at in cells]
 
 
-def _batch(plan: Plan, victim: Victim, run: Run, cells: int) -> Batch:
+def _batch(plan: Plan, remote: bool, run: Run, cells: int) -> Batch:
     """How cells run. Those of a remote victim divide its connections among them: no more at once than there are."""
     connections = (plan.victim.remote or RemoteSettings()).concurrency
-    at_once = min(cells, connections) if victim.remote else None
+    at_once = min(cells, connections) if remote else None
     return Batch(
         partial(open_worker, plan, connections // (at_once or connections)),
         run.path,
@@ -105,13 +113,13 @@ def _batch(plan: Plan, victim: Victim, run: Run, cells: int) -> Batch:
         gpus=int(plan.device.startswith("cuda")),
         at_once=at_once,
         patience=plan.patience,
-        leases=run.path / LEASES if has_shared_limits(plan, victim) else None,
+        leases=run.path / LEASES if has_shared_limits(plan, remote) else None,
     )
 
 
-def has_shared_limits(plan: Plan, victim: Victim) -> bool:
+def has_shared_limits(plan: Plan, remote: bool) -> bool:
     """Whether all cells together are limited, beyond each one's budget."""
-    return victim.remote or plan.total is not None
+    return remote or plan.total is not None
 
 
 def place(cell: Cell) -> str:

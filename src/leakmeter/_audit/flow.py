@@ -9,19 +9,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from leakmeter._audit.cells import LEASES, TRUTH, has_shared_limits, place, run_cells
+from leakmeter._audit.cells import LEASES, TRUTH, CellWorker, has_shared_limits, place, run_cells
 from leakmeter._audit.defaults import complete
 from leakmeter._audit.estimate import Estimate, estimate
 from leakmeter._audit.opening import load_test, open_victim, test_inputs
 from leakmeter._audit.result import Audit as Audit
 from leakmeter.certificates.smoothing import certify
-from leakmeter.compute import check_device, computing
+from leakmeter.compute import check_device, computing, give_back
 from leakmeter.data.dataset import Dataset
 from leakmeter.display import as_progress
 from leakmeter.errors import NotApplicable, Stopped, UsageError, VictimError
 from leakmeter.evaluation.intervals import certified_share
 from leakmeter.evaluation.score import reference
 from leakmeter.executors import make_executor
+from leakmeter.executors.inline import InlineExecutor
 from leakmeter.oracle.ledger import recorded
 from leakmeter.oracle.limits import Attempt, LimitsFile
 from leakmeter.oracle.oracle import Oracle
@@ -65,20 +66,7 @@ def audit(
     plan = _plan(plan)
     check_device(plan.device)
     with computing(plan.threads):
-        if victim is not None:
-            executor = "inline"
-        plan, victim, test = _opened(plan, victim, _processes(executor))
-        content = plan.model_dump(mode="json")
-        run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(Path(out), plan.name), content)
-        progress.say(f"run: {run.path}")
-        if progress is not SILENT:
-            for line in estimate(plan, victim, test, _processes(executor)).lines():
-                progress.say(line)
-        try:
-            with run.held():
-                return _audit(plan, victim, test, run, executor, progress)
-        except KeyboardInterrupt as error:
-            raise Stopped(run.path) from error
+        return _audit(plan, victim, Path(out), resume, executor if victim is None else "inline", progress)
 
 
 def preview(plan: Plan | dict[str, Any] | str | Path, executor: str | None = None) -> Estimate:
@@ -107,24 +95,57 @@ def _processes(executor: str | None) -> int:
 
 
 def _audit(
-    plan: Plan, victim: Victim, test: Dataset | None, run: Run, executor: str | None, progress: Progress
+    plan: Plan,
+    victim: Victim | None,
+    out: Path,
+    resume: str | Path | None,
+    executor: str | None,
+    progress: Progress,
 ) -> Audit:
-    executor = executor or ("inline" if len(list(plan.cells())) == 1 else "local")
-    with _leases(plan, victim, run) as leases:
-        if test is not None:
-            with nullcontext() if plan.data is not None else suppress(VictimError):  # which the cells tell, then
-                _ask_truth(victim, test, run, leases)
-        cells = run_cells(plan, victim, test, run, make_executor(executor), progress)
+    plan, victim, test = _opened(plan, victim, _processes(executor))
+    content = plan.model_dump(mode="json")
+    run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(out, plan.name), content)
+    progress.say(f"run: {run.path}")
+    if progress is not SILENT:
+        for line in estimate(plan, victim, test, _processes(executor)).lines():
+            progress.say(line)
+    where = make_executor(executor or ("inline" if len(list(plan.cells())) == 1 else "local"))
+    try:
+        with run.held():
+            with _leases(plan, victim.remote, run) as leases:
+                if test is not None:
+                    with nullcontext() if plan.data is not None else suppress(VictimError):  # which the cells tell
+                        _ask_truth(victim, test, run, leases)
+                about, remote, here = describe(victim, test), victim.remote, None
+                if isinstance(where, InlineExecutor):
+                    here = CellWorker(plan, victim, test, progress)
+                elif plan.certify is None:  # workers open both themselves, and the memory may be theirs
+                    victim = test = None
+                    give_back()
+                cells = run_cells(plan, remote, run, where, here, progress)
+            certified = None
+            if plan.certify is not None and victim is not None:
+                certified = _certified(plan.certify, victim, test, run, progress)
+            return _concluded(plan, about, cells, certified, run, progress)
+    except KeyboardInterrupt as error:
+        raise Stopped(run.path) from error
+
+
+def _concluded(
+    plan: Plan, victim: VictimFacts, cells: list[CellResult], certified: Certified | None, run: Run, progress: Progress
+) -> Audit:
+    """The verdict over all cells, in a report."""
     if all(cell.status == "skipped" for cell in cells):
         raise UsageError(f"no attack could run: {cells[0].error}")
+    scores = [cell.final.score for cell in cells if cell.final is not None and cell.final.score is not None]
     result = Audit(
         created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         plan=plan.model_dump(mode="json"),
         environment=environment(),
-        victim=describe(victim, test, cells),
+        victim=victim.model_copy(update={"accuracy": scores[0].victim_accuracy if scores else None}),
         cells=cells,
-        certified=None if plan.certify is None else _certified(plan.certify, victim, test, run, progress),
-        verdict=_said(judge(plan, cells), victim.notes),
+        certified=certified,
+        verdict=_said(judge(plan, cells), tuple(victim.notes)),
         folder=run.path,
     )
     write_reports(result, run.path)
@@ -132,16 +153,14 @@ def _audit(
     return result
 
 
-def describe(victim: Victim, test: Dataset | None, cells: list[CellResult]) -> VictimFacts:
+def describe(victim: Victim, test: Dataset | None) -> VictimFacts:
     """The victim in the report."""
     spec = victim.spec
-    scores = [cell.final.score for cell in cells if cell.final is not None and cell.final.score is not None]
     return VictimFacts(
         name=spec.name,
         input_shape=spec.input_shape,
         classes=spec.classes,
         outputs=spec.outputs,
-        accuracy=scores[0].victim_accuracy if scores else None,
         test="" if test is None else test.name,
         test_size=0 if test is None else len(test),
         authorized_by=victim.authorized_by,
@@ -167,9 +186,9 @@ def _plan(plan: Plan | dict[str, Any] | str | Path) -> Plan:
 
 
 @contextmanager
-def _leases(plan: Plan, victim: Victim, run: Run) -> Iterator[LimitsFile | None]:
+def _leases(plan: Plan, remote: bool, run: Run) -> Iterator[LimitsFile | None]:
     """What all cells may ask together; None where nothing but their own budgets limits them."""
-    if not has_shared_limits(plan, victim):
+    if not has_shared_limits(plan, remote):
         yield None
         return
     rps = (plan.victim.remote or RemoteSettings()).rps

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from torch import Tensor
+import torch
 
 from leakmeter.data.catalogue import load
 from leakmeter.data.columns import Columns
@@ -21,8 +22,8 @@ from leakmeter.victims.victim import Victim
 
 DRAWN = "inputs drawn by chance"
 _DRAWN, _DRAWN_REMOTE = 1000, 200  # test inputs where the owner gives none; a server's answers may cost money
-_DRAWN_LEAST, _DRAWN_NUMBERS = 120, 1 << 25  # of large inputs fewer
-_FEW = 32  # features of which a message shows the range of each
+_DRAWN_LEAST, _DRAWN_NUMBERS = 120, 1 << 24  # of large inputs fewer
+_FEW = 32  # features whose ranges are read off the test data one by one
 _READ_OFF = (
     "The ranges and levels of the columns were read off {}: the attacker was told them, and asked nothing outside; "
     "`leakmeter init --data` writes them into [columns] for you to correct."
@@ -84,14 +85,12 @@ def test_inputs(plan: Plan, test: Dataset | None, victim: Victim) -> Dataset | N
     )
 
 
-def _edges(test: Dataset) -> tuple[str, str]:
-    """The lowest and highest values, of few features each its own, as flags write them."""
-    low, high = test.x.aminmax(dim=0) if len(test.input_shape) == 1 and test.x.shape[1] <= _FEW else test.x.aminmax()
-    return _written(low), _written(high)
-
-
-def _written(edge: Tensor) -> str:
-    return ",".join(f"{value:g}" for value in edge.reshape(-1).tolist())
+def _edges(test: Dataset) -> tuple[Any, Any]:
+    """The lowest and highest values of the test data, of few features each its own; a constant one may vary by one."""
+    if test.x.dim() == 4:
+        return test.range
+    low, high = test.x.aminmax(dim=0) if test.x.dim() == 2 and test.x.shape[1] <= _FEW else test.x.aminmax()
+    return low.numpy(), torch.where(low < high, high, low + 1).numpy()
 
 
 def open_victim(plan: Plan, test: Dataset | None, share: Share | None = None) -> Victim:
@@ -99,7 +98,7 @@ def open_victim(plan: Plan, test: Dataset | None, share: Share | None = None) ->
     given = plan.victim.keywords()
     if test is not None:
         given.setdefault("input_shape", test.input_shape)
-        given["assumed" if test.x.dim() == 4 else "seen"] = test.range if test.x.dim() == 4 else _edges(test)
+        given["assumed"] = _edges(test)
     columns = Columns.parse(plan.columns) if plan.columns else None if test is None else test.columns
     if columns is not None:
         given["columns"] = columns

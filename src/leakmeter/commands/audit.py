@@ -19,10 +19,13 @@ def demo(
     display: options.Display = None,
 ) -> int:
     """A whole small audit on embedded data."""
+    progress = options.display(display)
+    progress.say("opening the model of the demo")  # before what takes seconds to import
+
     from leakmeter._audit.flow import audit as run_audit
     from leakmeter.demo import PLAN, QUICK
 
-    return _conclude(run_audit(QUICK if quick else PLAN, out=out, progress=options.display(display)))
+    return _conclude(run_audit(QUICK if quick else PLAN, out=out, progress=progress))
 
 
 def audit(
@@ -66,7 +69,7 @@ def audit(
     }
     if dry_run:
         return _preview(_base(plan, run.resume), flags, executor)
-    return _conclude(_audit(_base(plan, run.resume), flags, run, executor))
+    return _conclude(_audit(plan, flags, run, executor))
 
 
 def extract(
@@ -89,7 +92,7 @@ def extract(
         "name": None if run.resume else f"extract-{attack}",
         "victim": victim.section(model),
         "data": data.section(),
-        "views": view and [view],
+        "views": [view] if view else None if run.resume else ["probs"],
         "attacks": None if run.resume and not settings else [chosen],
         "defenses": defense and [defense],
         "label_only": False,
@@ -98,7 +101,7 @@ def extract(
         "stops": stops and options.numbers("--stops", stops),
         **run.section(),
     }
-    result = _audit(_base(None, run.resume) or {"views": ["probs"]}, flags, run, "inline")
+    result = _audit(None, flags, run, "inline")
     code = _conclude(result)
     for cell in result.cells:
         if cell.status == "done":
@@ -109,9 +112,13 @@ def extract(
 def _base(plan: Path | None, resume: Path | None) -> dict[str, Any]:
     """What flags override: the plan given, or that of the run to go on with."""
     from leakmeter.plan import read_plan
+
+    if resume is None or plan is not None:
+        return {} if plan is None else read_plan(plan)
+
     from leakmeter.runs.run import Run
 
-    return read_plan(plan) if plan is not None else Run.open(resume).plan if resume is not None else {}
+    return Run.open(resume).plan
 
 
 def _preview(base: dict[str, Any], flags: dict[str, Any], executor: str | None) -> int:
@@ -124,15 +131,19 @@ def _preview(base: dict[str, Any], flags: dict[str, Any], executor: str | None) 
     return 0
 
 
-def _audit(base: dict[str, Any], flags: dict[str, Any], run: options.RunFlags, executor: str | None) -> Audit:
-    from leakmeter.plan import make_plan
-
-    plan, progress = make_plan(options.merge(base, options.given(flags))), options.display(run.display)
-    progress.say(f"opening {plan.victim.source}")  # before what takes seconds to import
+def _audit(plan: Path | None, flags: dict[str, Any], run: options.RunFlags, executor: str | None) -> Audit:
+    progress = options.display(run.display)
+    if run.resume is not None:
+        progress.say(f"going on with {run.resume}")  # before what takes seconds to import
+    content = options.merge(_base(plan, run.resume), options.given(flags))
+    if run.resume is None and isinstance(content.get("victim"), dict):
+        source = str(content["victim"].get("source", "the model"))
+        progress.say(f"opening {source.partition('?')[0].rpartition('@')[2]}")  # a key in an address is refused later
 
     from leakmeter._audit.flow import audit as run_audit
+    from leakmeter.plan import make_plan
 
-    return run_audit(plan, out=run.out, resume=run.resume, executor=executor, progress=progress)
+    return run_audit(make_plan(content), out=run.out, resume=run.resume, executor=executor, progress=progress)
 
 
 def _conclude(result: Audit) -> int:

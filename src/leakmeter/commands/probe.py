@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from leakmeter.victims.facts import Facts
 
+_PATIENCE = 10.0  # seconds for an answer: somebody sits before it
+
 
 def probe(
     url: Annotated[str, typer.Argument(help="http://…/v2/models/NAME, …/v1/models/NAME:predict, or a .toml file")],
@@ -29,7 +31,8 @@ def probe(
     from leakmeter.victims.remote.wire import connect
 
     section = options.given(model.section(url))
-    settings = make_settings(options.given({"authorized_by": authorized_by, "key_env": key_env, "retries": 1}))
+    limits = {"retries": 0, "timeout": _PATIENCE}
+    settings = make_settings(options.given({"authorized_by": authorized_by, "key_env": key_env}) | limits)
     classes = section.get("classes")
     client, wire = connect(url, settings, section.get("output"), tuple(classes) if isinstance(classes, list) else None)
     for line in _said(wire.facts):
@@ -49,7 +52,7 @@ def _nothing() -> None:
 
 def _said(facts: Facts) -> list[str]:
     """What is known without asking."""
-    from leakmeter.victims.facts import UNSAID
+    from leakmeter.victims.bounds import UNSAID
 
     known = {
         "input shape": facts.input_shape,
@@ -76,9 +79,10 @@ def _numbers(answer: np.ndarray) -> str:
 
 def _plan(section: dict[str, Any], facts: Facts, answer: np.ndarray, remote: dict[str, Any]) -> str:
     """A plan with what was said, what was seen, and placeholders for the rest."""
+    import numpy as np
     import tomli_w
 
-    from leakmeter.victims.facts import UNSAID
+    from leakmeter.victims.bounds import UNSAID
 
     outputs = section.get("outputs") or facts.outputs or _meaning(answer)
     columns = answer.shape[1] if answer.ndim == 2 and answer.shape[1] > 1 else None
@@ -89,6 +93,7 @@ def _plan(section: dict[str, Any], facts: Facts, answer: np.ndarray, remote: dic
     victim |= {"remote": kept} if kept else {}
     unsure = [] if facts.low is not UNSAID or "low" in section else ["low and high are guesses: set the real range"]
     unsure += [] if columns or facts.classes or section.get("classes") else ["classes is a guess: set the real number"]
+    unsure += [] if np.isfinite(answer).all() else ["the answer holds NaN or infinity: an audit refuses such answers"]
     notes = "".join(f"# {line}\n" for line in unsure)
     return notes + tomli_w.dumps({"victim": victim, "budget": 1000, "seeds": [0], "views": [outputs]})
 

@@ -18,6 +18,7 @@ from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
 from typing import Literal
 
+from leakmeter.compute import give_back
 from leakmeter.errors import UsageError
 from leakmeter.executors.job import TRIES, Batch, Job, Watch, kept_worker, perform, why
 from leakmeter.patience import overdue
@@ -167,6 +168,7 @@ def _beat(say: Callable[[Message], None], parent: int) -> None:
     A killed driver must not leave workers behind that hold its jobs: whoever resumes would find them locked.
     """
     while os.getppid() == parent:
+        give_back()  # workers share a machine, and networks of large pictures leave much behind
         if (late := overdue()) is not None:
             with suppress(OSError):
                 say(("failed", late))

@@ -21,6 +21,7 @@ from leakmeter.evaluation.score import predict
 from leakmeter.extraction.auto import Auto
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.chooser import Chooser
+from leakmeter.extraction.pictured import AsPicture, pictured
 from leakmeter.extraction.students import STUDENTS, told_apart, usual_students
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.students.reading import Reading, readings
@@ -59,12 +60,19 @@ def copies_from(given: Given, spec: VictimSpec, seed: int, **options: Any) -> di
         **options: of the attack `auto`, such as effort and students.
     """
     copies, attack = {"auto": copy_from(given, spec, seed, **options)}, Auto(**options)
-    given = Given(reduced(given.x), given.answer)
     for way in single_ways(attack.students or usual_students(spec), given.answer.view, spec):
-        chooser = Chooser(attack, spec, AttackJob(derive(seed, "single", str(way)), torch.device("cpu")), given)
+        chooser = _chooser(attack, given, spec, derive(seed, "single", str(way)))
         with suppress(Inconclusive):  # it diverged
-            copies[str(way)] = _made(given, chooser, (way,)).eval()
+            copies[str(way)] = _made(chooser, (way,), spec)
     return copies
+
+
+def _chooser(attack: Auto, given: Given, spec: VictimSpec, seed: int) -> Chooser:
+    """Who chooses among students of these answers; rows that may be pictures are learned as such too."""
+    laid = pictured(spec)
+    seen = Given(reduced(given.x.reshape(-1, *laid.input_shape)), given.answer)
+    others = () if laid is spec else usual_students(spec)
+    return Chooser(attack, laid, AttackJob(seed, torch.device("cpu")), seen, others)
 
 
 def single_ways(students: Sequence[str], view: View, spec: VictimSpec) -> list[Candidate]:
@@ -81,13 +89,20 @@ def single_ways(students: Sequence[str], view: View, spec: VictimSpec) -> list[C
     return [*ways, *(Candidate(name, "labels", "none") for name in students if name == "linear")]
 
 
-def _made(given: Given, chooser: Chooser, members: tuple[Candidate, ...]) -> nn.Module:
+def _made(chooser: Chooser, members: tuple[Candidate, ...], spec: VictimSpec) -> nn.Module:
     """The copy that these make of all answers together."""
-    if chooser.spec.columns is None:
-        return chooser.copied_by(members, f"{len(given.x)}")
+    x, answer = chooser.asker.x, chooser.asker.answer
+    if spec.columns is None:
+        return _as_asked(chooser.copied_by(members, f"{len(x)}"), chooser, spec)
     seconds = _LAST * chooser.attack.effort / len(members)
-    made = [chooser.fit(way, given.x, given.answer, f"copy-{k}", seconds) for k, way in enumerate(members)]
-    return made[0] if len(made) == 1 else Mean(made)
+    made = [chooser.fit(way, x, answer, f"copy-{k}", seconds) for k, way in enumerate(members)]
+    return (made[0] if len(made) == 1 else Mean(made)).eval()
+
+
+def _as_asked(copy: nn.Module, chooser: Chooser, spec: VictimSpec) -> nn.Module:
+    """The copy, of inputs in the victim's own shape."""
+    shape = chooser.victim.input_shape
+    return (copy if shape == spec.input_shape else AsPicture(shape, copy)).eval()
 
 
 def copy_from(given: Given, spec: VictimSpec, seed: int, **options: Any) -> nn.Module:
@@ -102,17 +117,17 @@ def copy_from(given: Given, spec: VictimSpec, seed: int, **options: Any) -> nn.M
         seed: the same answers and seed give the same copy.
         **options: of the attack `auto`, such as effort and students.
     """
-    attack, n, given = Auto(**options), len(given.x), Given(reduced(given.x), given.answer)
+    attack, n = Auto(**options), len(given.x)
     times = min(_MOST, max(1, math.ceil(_DECIDE / (attack.held_out * n))))
-    jobs = [AttackJob(derive(seed, "copy", number), torch.device("cpu")) for number in range(times)]
-    choosers = [Chooser(attack, spec, job, given) for job in jobs]
+    choosers = [_chooser(attack, given, spec, derive(seed, "copy", number)) for number in range(times)]
     if spec.columns is not None and n >= _FEWEST:
-        return _of_table(given, choosers[0]).eval()
+        return _of_table(given, choosers[0])
     found = [chooser.compared(f"{n}") for chooser in choosers]
     if not all(found):
-        return choosers[0].copied(f"{n}").eval()
-    everywhere = {way: fmean(each[way] for each in found) for way in found[0] if all(way in each for each in found)}
-    return _made(given, choosers[0], chosen(everywhere, times * attack.held_out * n, spec)).eval()
+        return _as_asked(choosers[0].copied(f"{n}"), choosers[0], spec)
+    scores = {way: [each[way] for each in found if way in each] for each in found for way in each}
+    mostly = {way: fmean(own) for way, own in scores.items() if len(own) > times / 2}
+    return _made(choosers[0], chosen(mostly, times * attack.held_out * n, spec), spec)
 
 
 def _of_table(given: Given, chooser: Chooser) -> nn.Module:
@@ -126,7 +141,7 @@ def _of_table(given: Given, chooser: Chooser) -> nn.Module:
     right: dict[tuple[Candidate, ...], float] = {
         (way,): sum(_agreed(given, chooser, way, part) for part in parts) / n for way in ways
     }
-    return _made(given, chooser, chosen(right, n, spec))
+    return _made(chooser, chosen(right, n, spec), spec)
 
 
 def _agreed(given: Given, chooser: Chooser, way: Candidate, part: Tensor) -> int:

@@ -45,6 +45,15 @@ def chosen(answer: Any, output: str | None) -> Any:
     return parts[name]
 
 
+def no_rows(n: int, answer: Any) -> UsageError:
+    """For an answer to `n` inputs that is not a row of scores for each."""
+    got = f"shape {tuple(answer.shape)}" if hasattr(answer, "shape") else type(answer).__name__
+    return UsageError(
+        f"expected one row of outputs for each of {n} inputs, got {got}; a model that answers with boxes, maps or "
+        "texts needs a function that makes one score a class of them"
+    )
+
+
 def is_maps(answer: Any) -> bool:
     """Whether it is a map from class to score for every row."""
     return isinstance(answer, list) and bool(answer) and all(isinstance(each, Mapping) for each in answer)

@@ -43,7 +43,7 @@ class EstimatorKind(VictimKind):
             function, trees = framed(function, columns, fitted_on), None
         names = tuple(source.classes_) if all(isinstance(name, str) for name in source.classes_) else None
         said = Facts(outputs=outputs, classes=len(source.classes_), dtype=torch.float64, class_names=names)
-        if trees is not None and request.facts.seen is None and request.facts.assumed is None:
+        if trees is not None and request.facts.assumed is None:
             said = replace(said, assumed=threshold_box(trees, source.n_features_in_), assumed_from=AROUND)
         facts = request.facts.or_else(said)
         victim = facts.about(source).probed(lambda spec: FunctionVictim(function, spec))

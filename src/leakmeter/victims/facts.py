@@ -10,7 +10,6 @@ import operator
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -22,26 +21,18 @@ from leakmeter.data.columns import Columns
 from leakmeter.errors import UsageError, all_at_once, first_line
 from leakmeter.files import check_announced
 from leakmeter.registry import did_you_mean
+from leakmeter.victims.answers import no_rows
+from leakmeter.victims.bounds import UNSAID, Bound, edge_of
 from leakmeter.victims.declared import declared, dtype_of, names_of, shape_of
-from leakmeter.victims.drawn import drawn
-from leakmeter.victims.picture_range import UNIT, is_picture
+from leakmeter.victims.drawn import SOME, tells_apart
 from leakmeter.victims.preparation import Preparation, PreparedVictim, settle
 from leakmeter.victims.preparation_settings import PreparationSettings
 from leakmeter.victims.probe import LABELS_UNCOUNTED, SIGN_DECIDES, advice, check_score, classes_of, outputs_of
-from leakmeter.victims.spec import OUTPUTS, VictimSpec, to_labels
+from leakmeter.victims.spec import OUTPUTS, VictimSpec
+from leakmeter.victims.usual_range import UNIT, picture_shape, usual_ranges
 from leakmeter.victims.victim import Question, Victim
 
 Build = Callable[[VictimSpec], Victim]
-
-
-class Unsaid(Enum):
-    """Not said: for bounds, where None already means unbounded."""
-
-    UNSAID = "unsaid"
-
-
-UNSAID = Unsaid.UNSAID
-Bound = float | Sequence[float] | np.ndarray | Tensor | None | Unsaid
 
 
 @dataclass(frozen=True)
@@ -63,9 +54,7 @@ class Facts:
     assumed: tuple[Any, Any] | None = None
     """The range to take where nobody says one."""
     assumed_from: str | None = None
-    """Where that is from; None: the test pictures."""
-    seen: tuple[str, str] | None = None
-    """What test data lie in, to show to whoever must say the range."""
+    """Where that is from; None: the test data."""
     whole: bool | None = None
     """Whether the model takes whole numbers only, of which no range is usual."""
     notes: tuple[str, ...] = ()
@@ -88,27 +77,36 @@ class Facts:
             dtype=dtype_of(source),
             name=declared(source, "name", str) or type(source).__name__,
             class_names=names_of(source),
-            assumed=declared(source, "assumed", tuple) if self.seen is None else None,
+            assumed=declared(source, "assumed", tuple),
             assumed_from=declared(source, "assumed_from", str) if self.assumed is None else None,
             whole=declared(source, "whole", bool),
         )
         return self.or_else(said)
 
     def probed(self, build: Build) -> Victim:
-        """The victim, after four rows have shown what it returns."""
-        facts = self.guessing()._assuming()
-        all_at_once(facts._preparation, lambda: facts._check_told_at_once(build))
-        preparation = facts._preparation()
-        draft, build = facts._draft(preparation.raw), facts._prepared(build, preparation)
-        answer = facts._probe(build(draft), draft)
-        outputs: Any = facts.outputs or outputs_of(answer)
-        spec = facts._named(replace(draft, classes=classes_of(answer, outputs, facts.classes), outputs=outputs))
-        sign = spec.classes == 1 and facts.outputs is None and facts.classes != 1
+        """The victim, after some rows have shown what it returns, in a usual range of inputs where nobody says one."""
+        if not self.guesses:
+            return self._assuming()._answering(build)
+        for usual in self.guesses:
+            facts = replace(self, assumed=usual, assumed_from=_USUAL if usual == UNIT else _TELLING)
+            victim = facts._assuming()._answering(build)
+            if tells_apart(victim):
+                return victim
+        tried = " or ".join(f"{low:g} to {high:g}" for low, high in self.guesses)
+        raise self._unsaid(f"; of {SOME} inputs drawn in {tried} all got the same label")
+
+    def _answering(self, build: Build) -> Victim:
+        """The victim, after four rows."""
+        all_at_once(self._preparation, lambda: self._check_told_at_once(build))
+        preparation = self._preparation()
+        draft, build = self._draft(preparation.raw), self._prepared(build, preparation)
+        answer = self._probe(build(draft), draft)
+        outputs: Any = self.outputs or outputs_of(answer)
+        spec = self._named(replace(draft, classes=classes_of(answer, outputs, self.classes), outputs=outputs))
+        sign = spec.classes == 1 and self.outputs is None and self.classes != 1
         if sign:
             check_score(answer)
         victim = build(spec)
-        if facts.assumed_from == _USUAL:
-            self._check_guess(victim)
         victim.notes = (*victim.notes, SIGN_DECIDES) if sign else victim.notes
         return victim
 
@@ -130,27 +128,26 @@ class Facts:
         low, high = (f"{float(pick(edge)):g}" for pick, edge in zip((np.min, np.max), self.assumed, strict=True))
         note = (
             f"Nobody said what range of inputs the model takes: it was taken to be {low} to {high}, "
-            f"{self.assumed_from or 'that of the test pictures'}; if that is wrong, so is this audit: set low and high."
+            f"{self.assumed_from or 'that of the test data'}; if that is wrong, so is this audit: set low and high."
         )
         return replace(self, **bounds, notes=(*self.notes, note))
 
-    def guessing(self) -> Facts:
-        """With the usual range of pictures, if the model takes such and nobody says a range or a shift of it."""
+    @property
+    def guesses(self) -> tuple[tuple[float, float], ...]:
+        """Usual ranges to try; none where somebody says one or a shift of it, and none of whole numbers is usual."""
         said = [side for side in _BOUNDS if getattr(self, side) is not UNSAID]
         prepared = self.preparation is not None and (self.preparation.scale, self.preparation.dtype) != (None, None)
-        shape = self.input_shape if self.input_shape is not None else self.model_shape
         known = said or prepared or self.whole or self.assumed is not None or self.columns is not None
-        return self if known or not is_picture(shape) else replace(self, assumed=UNIT, assumed_from=_USUAL)
+        return () if known else usual_ranges(self._sides)
 
-    def _check_guess(self, victim: Victim) -> None:
-        """Asks for the range where all kinds of pictures in the usual one get one label: it may be the wrong one."""
-        x = drawn(victim.spec, _PICTURES).to(victim.spec.dtype)
-        with torch.no_grad():
-            parts = torch.split(x, victim.batch)
-            answers = torch.cat([victim.respond(part, Question(torch.Generator())) for part in parts])
-        labels = answers if victim.spec.outputs == "labels" else to_labels(answers)
-        if bool((labels == labels[0]).all()):
-            raise self._unsaid(f"; of {len(x)} pictures in 0 to 1, which is usual, all got the same label")
+    @property
+    def likely(self) -> bool:
+        """Whether the first guess is as good as certain: that of pictures."""
+        return bool(self.guesses) and picture_shape(self._sides) is not None
+
+    @property
+    def _sides(self) -> Sequence[Any] | None:
+        return self.model_shape if self.input_shape is None else self.input_shape
 
     def _check_answers(self) -> None:
         if self.outputs is None or self.classes is None:
@@ -179,13 +176,11 @@ class Facts:
 
     def _unsaid(self, why: str = "") -> UsageError:
         missing = [side for side in _BOUNDS if getattr(self, side) is UNSAID]
-        shown = "; test pictures or a table (--data) say it, too"
-        if self.seen is not None:
-            shown = f"; the test data lie in --low={self.seen[0]} --high={self.seen[1]}"
-        high = 255 if self.whole or why else 1
+        low, high = (-128, 128) if why else (0, 255 if self.whole else 1)
         return UsageError(
             f"the range of the inputs cannot be read off this victim; pass {' and '.join(missing)}, for example "
-            f"low=0.0, high={high}.0 (None: unbounded), on the command line --low 0 --high {high}{shown}{why}"
+            f"low={low}.0, high={high}.0 (None: unbounded), on the command line --low={low} --high={high}; test data "
+            f"(--data) say it, too{why}"
         )
 
     def _preparation(self) -> Preparation:
@@ -251,7 +246,7 @@ class Facts:
         if self.columns is not None:
             return Box.around(torch.empty(0, dtype=dtype), self.columns.low, self.columns.high)
         self.check_range()
-        return Box.around(torch.empty(0, dtype=dtype), *(_edge(side, getattr(self, side), shape) for side in _BOUNDS))
+        return Box.around(torch.empty(0, dtype=dtype), *(edge_of(side, getattr(self, side), shape) for side in _BOUNDS))
 
     def _probe(self, victim: Victim, draft: VictimSpec) -> Tensor:
         points = draft.sample(4, torch.Generator().manual_seed(0))
@@ -266,11 +261,7 @@ class Facts:
                 f"{first_line(error)}; {advice(error, draft)}"
             ) from error
         if not isinstance(answer, Tensor) or answer.dim() not in (1, 2) or len(answer) != len(points):
-            got = f"shape {tuple(answer.shape)}" if isinstance(answer, Tensor) else type(answer).__name__
-            raise UsageError(
-                f"expected one row of outputs for each of {len(points)} inputs, got {got}; a model that answers with "
-                "boxes, maps or texts needs a function that makes one score a class of them"
-            )
+            raise no_rows(len(points), answer)
         if answer.dtype.is_floating_point and not torch.isfinite(answer).all():
             raise UsageError("the victim answered a probe with NaN or infinity; check its weights and the input box")
         return answer
@@ -278,7 +269,7 @@ class Facts:
 
 _BOUNDS = ("low", "high")
 _USUAL = "what is usual for pictures"
-_PICTURES = 40  # that must not all look alike to a model in the usual range
+_TELLING = "the first usual range in which the model tells inputs apart that were drawn by chance"
 AROUND = "column by column around the thresholds of its trees"
 """Where the range of a model of trees is from, if nobody says one."""
 
@@ -286,16 +277,3 @@ AROUND = "column by column around the thresholds of its trees"
 def _raise(sentence: str) -> None:
     if sentence:
         raise UsageError(sentence)
-
-
-def _edge(side: str, bound: Any, shape: tuple[int, ...]) -> Tensor | None:
-    if bound is None:
-        return None
-    try:
-        edge = torch.as_tensor(bound, dtype=torch.float64)
-        torch.broadcast_to(edge, shape)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise UsageError(f"expected {side} to be a number or one number a feature of shape {shape}") from error
-    if not torch.isfinite(edge).all():
-        raise UsageError(f"expected {side} to be finite; use {side}=None for an unbounded side")
-    return edge

@@ -10,7 +10,8 @@ import torch
 
 from leakmeter.compute import check_device
 from leakmeter.data.columns import Columns
-from leakmeter.victims.facts import UNSAID, Bound, Facts
+from leakmeter.victims.bounds import UNSAID, Bound
+from leakmeter.victims.facts import Facts
 from leakmeter.victims.kind import Ends, Request, open_source
 from leakmeter.victims.preparation_settings import make_preparation
 from leakmeter.victims.remote.pace import Share
@@ -39,8 +40,7 @@ def load_victim(
     name: str | None = None,
     remote: RemoteSettings | Mapping[str, Any] | None = None,
     share: Share | None = None,
-    assumed: tuple[float, float] | None = None,
-    seen: tuple[str, str] | None = None,
+    assumed: tuple[Any, Any] | None = None,
     columns: Columns | Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Victim:
     """Loads the model to audit.
@@ -71,7 +71,6 @@ def load_victim(
         remote: how to ask a victim over HTTP, and who allowed it; see `RemoteSettings`.
         columns: what the columns of a table hold, as in the `[columns]` section of a plan; they say shape and range.
         assumed: the range to take where neither the caller nor the model says one; `Victim.notes` tells so.
-        seen: the lowest and the highest values of the caller's data, for the message that asks for a range.
         share: what a victim over HTTP must keep to where several workers ask it; None: its own settings.
     """
     if name is None and isinstance(source, str | Path):
@@ -88,7 +87,6 @@ def load_victim(
         columns=columns if columns is None or isinstance(columns, Columns) else Columns.parse(columns),
         class_names=names,
         assumed=assumed,
-        seen=seen,
         preparation=make_preparation(
             {"scale": scale, "mean": mean, "std": std, "layout": layout, "resize": resize, "dtype": dtype}
         ),

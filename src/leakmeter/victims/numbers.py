@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from leakmeter.victims.facts import UNSAID, Bound
+from leakmeter.victims.bounds import UNSAID, Bound
 
 
 def type_range(dtype: np.dtype[Any]) -> tuple[Bound, Bound]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from leakmeter.errors import UsageError, first_line, missing_extra
-from leakmeter.victims.answers import columns_of, is_maps
+from leakmeter.victims.answers import columns_of, is_maps, no_rows
 from leakmeter.victims.kind import FileKind, Request
 from leakmeter.victims.onnx_batch import free_batch
 from leakmeter.victims.onnx_check import check_onnx
@@ -56,7 +56,10 @@ class OnnxFunction:
         for start in range(0, len(x), size):
             part = x[start : start + size]
             full = np.concatenate([part, np.repeat(part[-1:], size - len(part), axis=0)]) if len(part) < size else part
-            parts.append(self._ask(full)[: len(part)])
+            answer = self._ask(full)
+            if len(answer) != len(full):
+                raise no_rows(len(full), answer)
+            parts.append(answer[: len(part)])
         return np.concatenate(parts)
 
     def _ask(self, x: np.ndarray) -> np.ndarray:

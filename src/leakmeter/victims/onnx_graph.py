@@ -13,7 +13,8 @@ import numpy as np
 from leakmeter.errors import UsageError, all_at_once
 from leakmeter.registry import did_you_mean
 from leakmeter.victims.answers import likely
-from leakmeter.victims.facts import UNSAID, Bound, Facts
+from leakmeter.victims.bounds import UNSAID, Bound
+from leakmeter.victims.facts import Facts
 from leakmeter.victims.kind import Ends
 from leakmeter.victims.numbers import as_type, type_range
 from leakmeter.victims.onnx_columns import WORDS, ColumnInput, column_inputs, is_table
@@ -84,11 +85,15 @@ class Graph:
 def read_graph(path: Path, session: Any, facts: Facts, ends: Ends) -> Graph:
     """The ends that are meant, or all that must be chosen or said."""
     low, high, whole, shape = _range(path, session, ends)
-    all_at_once(
+    known = facts.or_else(Facts(low=low, high=high, whole=whole, model_shape=shape))
+    asked = [
         lambda: _varied(session, facts, ends),
         lambda: _check_countable(session, _output(session, ends.output), facts),
-        facts.or_else(Facts(low=low, high=high, whole=whole, model_shape=shape)).guessing().check_range,
-    )
+    ]
+    try:
+        all_at_once(*asked, *(() if known.guesses else (known.check_range,)))
+    except UsageError:  # a guess may fail as well: then the range would be asked for in a message of its own
+        all_at_once(*asked, *(() if known.likely else (known.check_range,)))
     inputs = {each.name: each for each in session.get_inputs()}
     fixed = {name: (_held(inputs[name], value), tuple(inputs[name].shape)) for name, value in ends.inputs.items()}
     one, output = _varied(session, facts, ends), _output(session, ends.output)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leakmeter.victims.facts import UNSAID, Bound
+from leakmeter.victims.bounds import UNSAID, Bound
 
 _SAME = ("Cast", "Identity", "Reshape", "Expand", "Unsqueeze", "Squeeze", "Flatten", "Transpose")
 """Operators that hand numbers on as they are."""

@@ -85,8 +85,14 @@ class VictimSpec:
             raise UsageError(f"expected queries of shape {_show(shape)}, got {_show(x.shape)}{self._hint(x.shape)}")
         if len(x) == 0:
             raise UsageError("expected at least one query, got none")
-        x = x.detach().to(self.dtype)
-        return self.box.admit(x) if self.columns is None else self.columns.admit(x)
+        x = x.detach()
+        if self.columns is not None:
+            return self.columns.admit(x.to(self.dtype))
+        if x.dtype.itemsize >= self.dtype.itemsize:
+            return self.box.admit(x.to(self.dtype))
+        return self.clamp(
+            self.box.admit(x).to(self.dtype)
+        )  # an edge of more digits than inputs have is met by rounding
 
     def _hint(self, shape: torch.Size) -> str:
         if tuple(shape) == self.input_shape:

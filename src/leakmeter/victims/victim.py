@@ -18,7 +18,7 @@ from leakmeter.victims.spec import VictimSpec, both_classes
 T = TypeVar("T")
 Charge = Callable[[int], None]
 """Counts that many rows once more, or raises BudgetExhausted: then they must not be sent."""
-_NUMBERS = 2**22  # in the inputs of one batch
+_NUMBERS = 2**20  # in the inputs of one batch; the layers of a network hold some hundred bytes for each
 
 
 def nobody(rows: int) -> None:

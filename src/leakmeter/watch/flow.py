@@ -160,7 +160,7 @@ class _Seen:
             created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             plan=shown_in(content),
             environment=environment(),
-            victim=describe(self.victim, self.test, []),
+            victim=describe(self.victim, self.test),
             reading=self.reading,
             line=line,
             seen=seen,

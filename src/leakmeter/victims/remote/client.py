@@ -40,6 +40,10 @@ class Unexplained(Misdescribed):
     """An answer whose explanation is not where, or not as large as, it was said to be."""
 
 
+class Unanswered(VictimError):
+    """The server takes no such request, or fails at it each time."""
+
+
 class NotFound(VictimError):
     """The server knows no such address."""
 
@@ -140,7 +144,7 @@ class Client:
             except _Failed as failure:
                 failures += 1
                 if failures > self._settings.retries:
-                    raise VictimError(
+                    raise Unanswered(
                         f"the victim at {self.where} gave no usable answer in {failures} tries; the last time {failure}"
                     ) from failure
                 owed = owed or failure.computed
@@ -189,7 +193,7 @@ class Client:
                 "command line --rows 8"
             )
         if status >= 400:
-            raise VictimError(f"the victim at {self.where} rejects requests with {status}{self._quote(content)}")
+            raise Unanswered(f"the victim at {self.where} rejects requests with {status}{self._quote(content)}")
 
     def _quote(self, content: bytes) -> str:
         """What the server says; nothing where a key was sent, for it may echo that."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -188,7 +189,7 @@ def array(described: Any, names: tuple[str, ...] | None = None) -> np.ndarray:
     try:
         shape, data = described["shape"], described["data"]
     except (KeyError, TypeError) as error:
-        raise BadAnswer("its answer held no tensor") from error
+        raise BadAnswer("its answer held no tensor, which has a shape and data") from error
     if not isinstance(shape, list) or len(shape) > _DIMENSIONS or not all(type(side) is int for side in shape):
         raise BadAnswer("its answer held a tensor whose shape is no list of whole numbers")
     numbers = as_numbers(by_number(data, names))
@@ -201,11 +202,14 @@ def array(described: Any, names: tuple[str, ...] | None = None) -> np.ndarray:
 
 
 def by_number(data: Any, names: tuple[str, ...] | None, depth: int = 0) -> Any:
-    """Names of classes replaced by their places, and scores by name put in order."""
+    """Names of classes replaced by their places, scores by name put in order, and numbers read that come as text."""
     if isinstance(data, list) and depth < 2 and not (data and isinstance(data[0], int | float)):
         return [by_number(each, names, depth + 1) for each in data]
     if not isinstance(data, str | dict):
         return data
+    if names is None and isinstance(data, str):
+        with suppress(ValueError):  # some write their numbers in quotation marks
+            return float(data)
     if names is None:
         raise Misdescribed(
             "its answer held words where numbers were expected; say the names of the classes in order, in a plan "

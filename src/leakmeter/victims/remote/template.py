@@ -26,8 +26,9 @@ from pydantic_core import to_json
 from leakmeter.errors import UsageError, first_line
 from leakmeter.files import check_announced
 from leakmeter.settings import Settings, checked
+from leakmeter.victims.bounds import UNSAID, Bound
 from leakmeter.victims.explained import OwnExplanation
-from leakmeter.victims.facts import UNSAID, Bound, Facts
+from leakmeter.victims.facts import Facts
 from leakmeter.victims.remote.client import BadAnswer, Unexplained
 from leakmeter.victims.remote.protocol import as_numbers, by_number, parse
 from leakmeter.victims.remote.written_keys import refuse_keys

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from leakmeter.errors import VictimError
 from leakmeter.victims.kind import Request, VictimKind
-from leakmeter.victims.remote.client import SLACK, BadAnswer, Client, Misdescribed, Unexplained
+from leakmeter.victims.remote.client import SLACK, BadAnswer, Client, Misdescribed, Unanswered, Unexplained
 from leakmeter.victims.remote.explained import check_own, conform_maps, said
 from leakmeter.victims.remote.pace import Abandoned
 from leakmeter.victims.remote.settings import RemoteSettings
@@ -84,6 +84,7 @@ class RemoteVictim(Victim):
             self.own_explanation, self.notes = check_own(wire.own, spec), (said(wire.own),)
         self._client, self._wire = client, wire
         self._understood = self._explained = False
+        self._together = 0  # the most rows of one request that it answered
         rows = settings.rows or min(_ROWS, max(1, _NUMBERS // spec.features))
         self._rows = min(rows, wire.rows or rows)
         # Not of `connections`: the pieces must be the same for all, since their ids seed whatever noise a defense adds.
@@ -137,6 +138,7 @@ class RemoteVictim(Victim):
         def read(body: bytes) -> tuple[np.ndarray, ...]:
             found = decode(body, len(x))
             self._understood, self._explained = True, self._explained or len(found) > 1
+            self._together = max(self._together, len(x))
             return found
 
         def read_first(body: bytes) -> tuple[np.ndarray, ...]:
@@ -153,8 +155,11 @@ class RemoteVictim(Victim):
             most = SLACK + _NUMBER * len(x) * self.spec.classes * (1 + shown)
             body = self._wire.encode(x)
             return self._client.post(self._wire.url, body, read_first, lambda: charge(len(x)), stop, most)
-        except BaseException:
+        except BaseException as error:
             stop.set()  # the other requests of this question are sent no more
+            if isinstance(error, Unanswered) and len(x) > max(1, self._together):
+                few = f"it was sent {len(x)} rows: if it takes one at a time, set rows, on the command line --rows 1"
+                raise VictimError(f"{error}; {few}") from error
             raise
 
 
