@@ -151,7 +151,7 @@ EXACTLY: list[Figure] = [
     ),
     (
         PAGE,
-        "| 2 | all exact, relative error at most {:.1e} | {:.1f} to {:.1f} a hidden unit",
+        "| 3 | all exact, relative error at most {:.1e} | {:.1f} to {:.1f} a hidden unit",
         "bench/exact.json",
         _deep("deep 784-64-32-10"),
     ),
@@ -169,12 +169,13 @@ EXACTLY: list[Figure] = [
     ),
     (
         PAGE,
-        "{:.2f} % agreement on 10,000 test images (the victim on which this was developed) | {:.1f} a hidden unit",
+        "{:.0f} of 128 and {:.0f} of 64 units, {:.2f} % agreement on 10,000 test images (the victim on which this was "
+        "developed) | {:.1f} a hidden unit",
         "bench/exact.json",
         lambda found: tuple(
             figure
             for row in found["trained deep"]["rows"]
-            for figure in (100 * row["agreement"], row["queries a unit"])
+            for figure in (*row["layers"], 100 * row["agreement"], row["queries a unit"])
         ),
     ),
     (
