@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import log2
 from typing import Any
 
 from tests.docs.readers import Figure
@@ -37,10 +38,35 @@ def _values(found: dict[str, Any]) -> tuple[Any, ...]:
     return min(row["certificate"]["bits"] for row in rows), min(asked), max(asked)
 
 
+def _one_layer(found: dict[str, Any]) -> tuple[Any, ...]:
+    rows = found["values"]["rows"]
+    assert all(row["certificate"]["exact"] for row in rows)
+    asked, bits = [row["queries"] for row in rows], [row["certificate"]["bits"] for row in rows]
+    powers = log2(min(asked)), log2(max(asked))
+    return len(rows), sum(bit >= 25 for bit in bits), min(bits), min(asked), max(asked), *powers
+
+
+def _single(found: dict[str, Any]) -> tuple[Any, ...]:
+    rows = found["float32 values"]["rows"]
+    assert not any(row["certificate"]["complete"] for row in rows)
+    agreed = [100 * row["agreement"] for row in rows]
+    wide = [row["run"].startswith("784") for row in rows]
+    most = [max(row["queries a unit"] for row, is_wide in zip(rows, wide, strict=True) if is_wide == w) for w in (0, 1)]
+    return len(rows), min(agreed), max(agreed), *most
+
+
+def _acas(found: dict[str, Any]) -> tuple[Any, ...]:
+    (row,) = found["acasxu-1-1"]["rows"]
+    assert not row["certificate"]["complete"]
+    (units,) = row["layers"]
+    return units, 100 * row["agreement"], row["queries a unit"]
+
+
 def _trained(found: dict[str, Any]) -> tuple[Any, ...]:
-    rows = [row for row in found["trained"]["rows"] if row["view"] == "probs+gradient"]
-    assert {row["fidelity"] for row in rows} == {1.0}
-    return tuple(row["queries"] / row["h"] for row in rows)
+    rows = [row for part in ("trained", "trained 256") for row in found.get(part, {"rows": []})["rows"]]
+    rows = [row for row in rows if row["view"] == "probs+gradient"]
+    assert {row.get("agreement", row.get("fidelity")) for row in rows} == {1.0}
+    return tuple(row["queries"] / row["certificate"]["units"] for row in rows)
 
 
 def _depth(found: dict[str, Any]) -> tuple[Any, ...]:
@@ -65,6 +91,26 @@ def _soaked(found: dict[str, Any]) -> tuple[Any, ...]:
 
 
 EXACTLY: list[Figure] = [
+    (
+        PAGE,
+        "| {:.0f} | all exact, error at most 2^-25 on {:.0f} seeds, 2^-{:.1f} at worst | {:,.0f} to {:,.0f} values, "
+        "2^{:.1f} to 2^{:.1f}",
+        "bench/exact.json",
+        _one_layer,
+    ),
+    (
+        PAGE,
+        "| {:.0f} | none recovered: all declared incomplete, agreement {:.0f} % to {:.1f} % on 10,000 random points; "
+        "no exception | at most {:.0f} values a unit, and {:,.0f} of 784-128-10",
+        "bench/exact.json",
+        _single,
+    ),
+    (
+        PAGE,
+        "one layer, of {:.0f} units for its 50; {:.0f} % agreement on 100,000 points | {:.1f} a hidden unit",
+        "bench/exact.json",
+        _acas,
+    ),
     (
         PAGE,
         "{:.0f} runs, {:.0f} exact and right, {:.0f} declared incomplete, {:.0f} stopped, **none falsely exact**",
@@ -105,7 +151,7 @@ EXACTLY: list[Figure] = [
     ),
     (
         PAGE,
-        "| 2 | all exact, relative error at most {:.1e} | {:.1f} to {:.1f} a hidden unit",
+        "| 3 | all exact, relative error at most {:.1e} | {:.1f} to {:.1f} a hidden unit",
         "bench/exact.json",
         _deep("deep 784-64-32-10"),
     ),
@@ -123,12 +169,13 @@ EXACTLY: list[Figure] = [
     ),
     (
         PAGE,
-        "{:.2f} % agreement on 10,000 test images (the victim on which this was developed) | {:.1f} a hidden unit",
+        "{:.0f} of 128 and {:.0f} of 64 units, {:.2f} % agreement on 10,000 test images (the victim on which this was "
+        "developed) | {:.1f} a hidden unit",
         "bench/exact.json",
         lambda found: tuple(
             figure
             for row in found["trained deep"]["rows"]
-            for figure in (100 * row["agreement"], row["queries a unit"])
+            for figure in (*row["layers"], 100 * row["agreement"], row["queries a unit"])
         ),
     ),
     (
