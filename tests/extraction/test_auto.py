@@ -200,6 +200,19 @@ def test_what_sees_most_of_a_picture_is_given_time_before_what_learns_sooner_win
     assert any(name.startswith("dense") for name in chooser.tried)
 
 
+@pytest.mark.parametrize(("effort", "members"), [(0.2, 1), (1.0, 4)])
+def test_a_copy_is_parted_among_members_only_where_each_has_time_to_learn(effort, members, monkeypatch) -> None:
+    victim, fitted = linear_victim((1, 28, 28)), []
+    x = torch.rand(2000, 1, 28, 28)
+    chooser = Chooser(
+        Auto(effort=effort), victim.spec, AttackJob(0, torch.device("cpu")), Given(x, Oracle(victim, "labels").query(x))
+    )
+    monkeypatch.setattr(chooser, "fit", lambda *given: fitted.append(given[-1]) or nn.Flatten())
+    chooser.copied_by((Candidate("lenet", "labels", "none"),), "2000")
+    assert len(fitted) == members
+    assert min(fitted) >= 9
+
+
 @pytest.mark.parametrize(("student", "asked"), [("boosted", False), ("dense", True)])
 def test_once_trees_learn_best_corners_are_left_alone(student: str, asked: bool) -> None:
     victim = load_victim(nn.Linear(6, 3), input_shape=(6,), low=0.0, high=1.0, classes=3, outputs="logits")

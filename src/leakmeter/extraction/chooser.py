@@ -170,16 +170,20 @@ class Chooser:
 
         So it is tried again for a good part of the time that the copy will have; whom it overtakes is not tried again.
         """
-        first, best = trials[0], part.ranked(trials)[0]
-        if best is first or not self.pictures or first.candidates[0].student != self.students[0]:
+        most, best = self.students[0], part.ranked(trials)[0]
+        own = [trial for trial in trials if trial.candidates[0].student == most]
+        if not self.pictures or not own or best in own:
             return trials
+        first = part.ranked(own)[0]
         seconds = self._seconds(max((len(part.x), *self.job.stops))) / _IN_TIME
         if self._try(first.candidates[0], part, f"{name}-longer", seconds).held_out < best.held_out:
             return trials
         self.tried |= {str(trial): trial.held_out for trial in trials}
-        trials = [trial for trial in trials if trial.held_out <= first.held_out]
-        self.students = tuple(trial.candidates[0].student for trial in trials)
-        return trials
+        ahead = {one.student for trial in trials if trial.held_out > first.held_out for one in trial.candidates} - {
+            most
+        }
+        self.students = tuple(name for name in self.students if name not in ahead)
+        return [trial for trial in trials if trial.candidates[0].student not in ahead]
 
     def _labels_or_more(self, trials: list[Tried], part: Parted, name: str) -> list[Tried]:
         """The trials, with one of labels alone if these are better: a defense may have spoiled the rest of the answers.
@@ -235,7 +239,8 @@ class Chooser:
         """The winner, from all answers; of small inputs the mean of several of it, which is steadier."""
         x, answer, members = self.asker.x, self.asker.answer, [*best.candidates]
         if self.spec.features <= SMALL and any(STUDENTS[one.student].trained for one in members):
-            members *= max(1, min(_MEMBERS, int(self._seconds(len(x)) / _MEMBER)) // len(members))
+            least = max(_MEMBER, self.spec.features / _A_SECOND)
+            members *= max(1, min(_MEMBERS, int(self._seconds(len(x)) / least)) // len(members))
         seconds = self._seconds(len(x)) / len(members)
         learned = [self.fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
         return learned[0] if len(members) == 1 else Mean(learned)
@@ -266,4 +271,5 @@ _IN_TIME = 3.0  # of the last copy's time this fraction is enough to see whether
 _FEW = 100  # answers held out below which their word is worth half
 _LITTLE = 0.2  # effort below which also these are cut
 _READERS = 2  # students that try every reading, of small inputs
-_MEMBERS, _MEMBER = 4, 2.0  # copies at most whose mean is taken, and seconds that each has at least
+_MEMBERS = 4  # copies at most whose mean is taken
+_MEMBER, _A_SECOND = 2.0, 80  # seconds that each has at least: so many, and one for so many features
