@@ -210,7 +210,7 @@ def test_a_copy_is_parted_among_members_only_where_each_has_time_to_learn(effort
     monkeypatch.setattr(chooser, "fit", lambda *given: fitted.append(given[-1]) or nn.Flatten())
     chooser.copied_by((Candidate("lenet", "labels", "none"),), "2000")
     assert len(fitted) == members
-    assert min(fitted) >= 9
+    assert min(fitted) >= 7  # seconds
 
 
 @pytest.mark.parametrize(("student", "asked"), [("boosted", False), ("dense", True)])
