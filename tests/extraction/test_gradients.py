@@ -59,6 +59,21 @@ def test_probabilities_tell_as_much_as_logits_even_where_the_victim_is_sure() ->
     assert probs.power == pytest.approx(logits.power, rel=1e-4)
 
 
+@pytest.mark.parametrize("protection", ["top:2", "sign", "abs", "round:2"])
+def test_a_protected_slope_of_a_probability_near_zero_is_no_division_by_zero(protection: str) -> None:
+    """Of a victim that is very sure: slopes of its other classes are compared by squares of their probabilities."""
+    victim, student, x = network(scale=3.8), network(seed=1), 3 * torch.randn(50, 6)
+    asked = oracle(victim, f"probs+gradient/{protection}")
+    answer = asked.query(x)
+    assert float(answer.probs.min()) < 1e-20
+    shown, draws = matching(x, answer, asked.spec), stream(2)
+    for _ in range(20):
+        _, error = shown.loss(student, x.clone().requires_grad_(), torch.arange(50), draws)
+        error.backward()
+        assert torch.isfinite(error)
+        assert all(torch.isfinite(each.grad).all() for each in student.parameters() if each.grad is not None)
+
+
 def test_classes_a_view_hides_or_rounds_away_weigh_nothing() -> None:
     victim, x = network(scale=2.0), torch.randn(20, 6)
     answer = oracle(victim, "top:2+gradient").query(x)

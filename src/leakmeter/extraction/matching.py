@@ -27,6 +27,7 @@ from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Question
 
 _FLOOR = 1e-30  # the gradient of a probability below this loses digits in single precision
+_SQUARED = 1e-12  # and below this its square, by which an error is divided
 _ROUNDING = 10  # steps of rounding a probability must be worth before anything is divided by it
 _NUMBERS = 100_000  # that inputs hold which a student is asked in one step to explain some rows, or one
 _SLOPES = ("gradient", "gradxinput")
@@ -128,10 +129,10 @@ class Explanations:
         return known.all(1, keepdim=True) & (known.shape[1] > 1)
 
 
-def _by_probability(answer: Answer) -> Tensor:
+def _by_probability(answer: Answer, least: float = _FLOOR) -> Tensor:
     """What slopes of probabilities are multiplied by to become those of their logarithms; 0: it cannot be told."""
     decimals = answer.view.decimals
-    least = _FLOOR if decimals is None else _ROUNDING * 10.0**-decimals
+    least = least if decimals is None else _ROUNDING * 10.0**-decimals
     return torch.where(answer.probs >= least, answer.shown.float() / answer.probs.clamp_min(least), 0)
 
 
@@ -186,7 +187,8 @@ class OwnExplanations:
         self.logits = view.kind == "logits" or (answer.classes > 1 and _of_logits(answer))
         slopes = explanation.name in _SLOPES
         self.log = slopes and view.kind in ("probs", "top")
-        self.weights = _by_probability(answer) if self.log else answer.shown.float()
+        least = _FLOOR if self.linear else _SQUARED
+        self.weights = _by_probability(answer, least) if self.log else answer.shown.float()
         self.units = _units(spec)[:, None] if slopes and explanation.name != "gradxinput" else _ONE
         self.power = self._power()
 

@@ -18,6 +18,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from leakmeter.errors import Inconclusive
 from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.pool import GAUSSIAN, PoolAttack
@@ -83,7 +84,10 @@ class Reader(PoolAttack):
         blind = copy.deepcopy(network)
         shorter._learn(blind, alone, quiet, "trial", len(x))
         reader = copy.deepcopy(blind)
-        shorter._learn(reader, lesson, quiet, "trial with explanations", len(x))
+        try:
+            shorter._learn(reader, lesson, quiet, "trial with explanations", len(x))
+        except Inconclusive:  # it diverged
+            return False
         shorter._learn(blind, alone, quiet, "trial without", len(x))
         read, ignored = (_distance(each, x[held], answer.rows(held)) for each in (reader, blind))
         return read <= ignored
