@@ -168,7 +168,8 @@ class Chooser:
     def _in_time(self, trials: list[Tried], part: Parted, name: str) -> list[Tried]:
         """The trials without students that are ahead of what sees most of a picture only because that learns slower.
 
-        So it is tried again for a good part of the time that the copy will have; whom it overtakes is not tried again.
+        So it is tried again for a good part of the time that the copy will have, by the reading that is learned soonest;
+        whom it overtakes is not tried again.
         """
         most, best = self.students[0], part.ranked(trials)[0]
         own = [trial for trial in trials if trial.candidates[0].student == most]
@@ -176,7 +177,10 @@ class Chooser:
             return trials
         first = part.ranked(own)[0]
         seconds = self._seconds(max((len(part.x), *self.job.stops))) / _IN_TIME
-        if self._try(first.candidates[0], part, f"{name}-longer", seconds).held_out < best.held_out:
+        candidate: Candidate = first.candidates[0]
+        if candidate.reading == "logits":
+            candidate = replace(candidate, reading="softened")
+        if self._try(candidate, part, f"{name}-longer", seconds).held_out < best.held_out:
             return trials
         self.tried |= {str(trial): trial.held_out for trial in trials}
         ahead = {one.student for trial in trials if trial.held_out > first.held_out for one in trial.candidates} - {
