@@ -168,8 +168,8 @@ class Chooser:
     def _in_time(self, trials: list[Tried], part: Parted, name: str) -> list[Tried]:
         """The trials without students that are ahead of what sees most of a picture only because that learns slower.
 
-        So it is tried again for a good part of the time that the copy will have, by the reading that is learned soonest;
-        whom it overtakes is not tried again.
+        So it is tried again for a good part of the time that the copy will have, by the reading that is learned
+        soonest; whom it overtakes is not tried again.
         """
         most, best = self.students[0], part.ranked(trials)[0]
         own = [trial for trial in trials if trial.candidates[0].student == most]
@@ -178,7 +178,7 @@ class Chooser:
         first = part.ranked(own)[0]
         seconds = self._seconds(max((len(part.x), *self.job.stops))) / _IN_TIME
         candidate: Candidate = first.candidates[0]
-        if candidate.reading == "logits":
+        if candidate.reading == "logits" and "softened" in self._readings():
             candidate = replace(candidate, reading="softened")
         if self._try(candidate, part, f"{name}-longer", seconds).held_out < best.held_out:
             return trials
