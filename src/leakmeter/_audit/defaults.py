@@ -20,7 +20,7 @@ _SMALL = 100  # inputs; reading a model off its values asks for each of them and
 _CORES = 2  # that the time of a plan which sets no limit is reckoned for, whatever the machine has
 _MINUTES, _LARGE, _MINUTES_LARGE = 3.8, 1024, 24.0  # such a plan takes about so long: by the number of inputs
 _HALVINGS = 10  # of the range of efforts, until one is found that takes so long
-_QUICK = 0.6  # minutes
+_QUICK = 0.5  # minutes
 _LEAST, _MOST = 0.01, 4.0  # effort
 
 
