@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -73,6 +73,7 @@ def test_pyramids_halve_down_to_small_pictures() -> None:
     assert sides[-1] <= 24
 
 
+@example({"drawings": 1e-320, "uniform": 0.0})
 @given(st.dictionaries(st.sampled_from([*POINTS, "drawings", "glyphs", POOL]), st.floats(0, 1), min_size=1))
 def test_points_get_a_tenth_at_most_where_pictures_tell_something(worth) -> None:
     weights = source_weights(worth, POINTS)

@@ -33,6 +33,7 @@ _PARENTS, _ROUND = (
     50,
     0.35,
 )  # answers from which pictures are bred; growth of the answers before they are looked at again
+_NOTHING = 1e-6  # that little is rounding
 _DOUBLING, _SURE = 0.05, 0.5  # of the most that an answer can tell; below this all counts in proportion to the best
 _BLOCK, _BLOCK_LARGE = 2**26, 2**23  # numbers in the candidates held at once; of large pictures
 _POINTS = 0.1  # of the queries at most are points of the box, where there are pictures to ask
@@ -228,7 +229,7 @@ def source_weights(worth: Mapping[str, float], points: tuple[str, ...]) -> dict[
     all its classes, and yet that says little of what it does to pictures.
     """
     best = max(worth.values())
-    sure = min(1.0, best / _SURE) or 1.0
+    sure = min(1.0, max(best, _NOTHING) / _SURE)
     weights = {name: 2.0 ** ((value - best) / (sure * _DOUBLING)) for name, value in worth.items()}
     others = [name for name in worth if name not in points]
     if others and max(worth[name] for name in others) >= sure * _COLLAPSED:
