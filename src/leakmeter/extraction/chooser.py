@@ -180,7 +180,8 @@ class Chooser:
         candidate: Candidate = first.candidates[0]
         if candidate.reading == "logits" and "softened" in self._readings():
             candidate = replace(candidate, reading="softened")
-        if self._try(candidate, part, f"{name}-longer", seconds).held_out < best.held_out:
+        longer = self._try(candidate, part, f"{name}-longer", seconds)
+        if longer.held_out < best.held_out - _ERRORS * part.error(best.held_out):
             return trials
         self.tried |= {str(trial): trial.held_out for trial in trials}
         ahead = {one.student for trial in trials if trial.held_out > first.held_out for one in trial.candidates} - {
