@@ -39,16 +39,17 @@ def _thieves(victim: str, names: tuple[str, ...]) -> Read:
     return read
 
 
-def _zoo() -> list[Figure]:
+def _zoo(name: str) -> list[Figure]:
     """Every row that was measured."""
-    found = json.loads((Path(__file__).parents[3] / "results/bench/thieves.json").read_text())
+    file = f"bench/{name}.json"
+    found = json.loads((Path(__file__).parents[3] / "results" / file).read_text())
     figures: list[Figure] = []
     for row in found["summary"]:
         groups = ("logistic regression", "plain trees", "plain network", "ART ")
         there = tuple(name for name in groups if any(key.startswith(name) for key in row))
         places = " | ".join("{:.3f}" if name in there else "–" for name in groups)
         text = f"| {row['victim']} | {{}} | {{:.3f}} | {places} |"
-        figures.append((PAGE, text, "bench/thieves.json", _thieves(row["victim"], there)))
+        figures.append((PAGE, text, file, _thieves(row["victim"], there)))
     return figures
 
 
@@ -69,10 +70,24 @@ def _pooled_thieves(found: dict[str, Any]) -> tuple[Any, ...]:
     return cell["auto"], cell["plain distillation"], art
 
 
+def _lenet(found: dict[str, Any]) -> tuple[Any, ...]:
+    """Of the victim's accuracy the share that copies of MNIST's LeNet have."""
+    rows = {row["victim"]: row.get("accuracy, as a share of the victim's") for row in found["summary"]}
+    asked = (", few queries, 500 probs", ", 2,000 probs", ", many queries, 5,000 labels")
+    return tuple(rows[f"MNIST LeNet{each}"] for each in asked)
+
+
 RESNET = (("probabilities", "CIFAR-100 pool, 5,000 probs"), ("labels", "CIFAR-100 pool, 5,000 labels"))
 _SEEDS = "({:.3f}, {:.3f}, {:.3f})"
 WITHOUT_DATA: list[Figure] = [
-    *_zoo(),
+    *_zoo("thieves"),
+    *_zoo("thieves-pictures"),
+    (
+        PAGE,
+        "LeNet have {:.3f} from 500 probabilities, {:.3f} from 2,000, and {:.3f} from 5,000 labels",
+        "bench/thieves-pictures.json",
+        _lenet,
+    ),
     *(
         (
             PAGE,
