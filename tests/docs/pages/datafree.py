@@ -70,6 +70,12 @@ def _pooled_thieves(found: dict[str, Any]) -> tuple[Any, ...]:
     return cell["auto"], cell["plain distillation"], art
 
 
+def _unsure(found: dict[str, Any]) -> tuple[Any, ...]:
+    """Of a network that is never sure: the attack, the plain network, the better of ART's two."""
+    (row,) = found["summary"]
+    return row["auto"], row["plain network"], max(row["ART KnockoffNets"], row["ART CopycatCNN"])
+
+
 def _lenet(found: dict[str, Any]) -> tuple[Any, ...]:
     """Of the victim's accuracy the share that copies of MNIST's LeNet have."""
     rows = {row["victim"]: row.get("accuracy, as a share of the victim's") for row in found["summary"]}
@@ -82,6 +88,12 @@ _SEEDS = "({:.3f}, {:.3f}, {:.3f})"
 WITHOUT_DATA: list[Figure] = [
     *_zoo("thieves"),
     *_zoo("thieves-pictures"),
+    (
+        PAGE,
+        "read {:.3f}, the plain network {:.3f} and ART's better {:.3f}",
+        "bench/thieves-unsure.json",
+        _unsure,
+    ),
     (
         PAGE,
         "LeNet have {:.3f} from 500 probabilities, {:.3f} from 2,000, and {:.3f} from 5,000 labels",
