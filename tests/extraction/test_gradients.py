@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -11,10 +12,12 @@ from leakmeter.errors import UsageError
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.gradients import Gradients
 from leakmeter.extraction.matching import Explanations, matching
+from leakmeter.extraction.reader import Lesson
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.explanations.protections import contradictions
 from leakmeter.seeds import stream
 from leakmeter.training.loop import Recipe
+from leakmeter.victims.spec import VictimSpec
 
 SHORT = Recipe(steps=300, batch=32, lr=3e-2, schedule="cyclic")
 
@@ -298,3 +301,20 @@ def test_features_of_different_ranges_are_learned_alike_and_the_copy_takes_raw_i
 def test_explanations_that_are_no_maps_are_left_to_another_attack() -> None:
     with pytest.raises(UsageError, match="use 'counterfactual'"):
         lm.extract("gradients", oracle(network(), "labels+counterfactual", 5))
+
+
+def test_a_reading_that_diverges_leaves_what_the_answers_taught() -> None:
+    """Also of so few answers that none are held out to decide by."""
+
+    class Diverges(Gradients):
+        def lesson(self, x: Tensor, answer: Answer, spec: VictimSpec) -> Lesson:
+            whole = super().lesson(x, answer, spec)
+            return replace(whole, loss=lambda model, batch, draws: whole.loss(model, batch, draws) * float("nan"))
+
+    victim = network()
+    for queries in (5, 40):
+        asked, x = oracle(victim, "probs+gradient", queries), torch.randn(queries, 6)
+        student, job = network(seed=1), AttackJob(0, torch.device("cpu"))
+        Diverges(recipe=SHORT).learn(student, x, asked.query(x), job, asked.spec)
+        assert job.notes["explanations ignored at"] == [queries]
+        assert (student(x).argmax(1) == victim(x).argmax(1)).float().mean() > 0.9

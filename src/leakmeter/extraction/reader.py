@@ -69,10 +69,17 @@ class Reader(PoolAttack):
             ignored = not self.joint and len(x) >= _LEAST and not self._helps(network, x, answer, job, spec)
             if not self.joint:
                 self._learn(network, answers_alone(x, answer), job, "answers", len(x))
+            before = copy.deepcopy(network.state_dict())
+            try:
+                lesson = answers_alone(x, answer) if ignored else self.lesson(x, answer, spec)
+                self._learn(network, lesson, job, "student", len(x))
+            except Inconclusive:  # it diverged: what the answers taught is left
+                if ignored or self.joint:
+                    raise
+                ignored = True
+                network.load_state_dict(before)
             if ignored:
                 job.notes["explanations ignored at"] = [*job.notes.get("explanations ignored at", []), len(x)]
-            lesson = answers_alone(x, answer) if ignored else self.lesson(x, answer, spec)
-            self._learn(network, lesson, job, "student", len(x))
 
     def _helps(self, network: nn.Module, x: Tensor, answer: Answer, job: AttackJob, spec: VictimSpec) -> bool:
         """Whether a student that reads is as near to answers it has not seen as one that learns answers as long."""

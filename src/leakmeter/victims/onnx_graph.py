@@ -18,23 +18,10 @@ from leakmeter.victims.facts import Facts
 from leakmeter.victims.kind import Ends
 from leakmeter.victims.numbers import as_type, type_range
 from leakmeter.victims.onnx_columns import WORDS, ColumnInput, column_inputs, is_table
+from leakmeter.victims.onnx_numbers import NUMBERS
 from leakmeter.victims.onnx_tokens import token_range
 from leakmeter.victims.probe import LABELS_UNCOUNTED
 
-NUMBERS = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    "tensor(uint8)": np.uint8,
-    "tensor(int8)": np.int8,
-    "tensor(uint16)": np.uint16,
-    "tensor(int16)": np.int16,
-    "tensor(uint32)": np.uint32,
-    "tensor(int32)": np.int32,
-    "tensor(uint64)": np.uint64,
-    "tensor(int64)": np.int64,
-    "tensor(bool)": np.bool_,
-}
 _PICTURE_SIDES = {4: {"C": 1, "H": 2, "W": 3}}  # what sides are called where a file has no names for them
 _LAST = {4: {"C": 3, "H": 1, "W": 2}}
 

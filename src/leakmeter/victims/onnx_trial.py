@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leakmeter.trial import limited
-
-_NUMBERS = {"float": "f4", "double": "f8", "float16": "f2", "bool": "?"}
-_NUMBERS |= {f"{sign}int{bits}": f"{sign or 'i'}{bits // 8}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+from leakmeter.victims.onnx_numbers import NUMBERS
 
 
 def attempt(path: str) -> None:
@@ -18,9 +16,10 @@ def attempt(path: str) -> None:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    feed, whole = {}, True
+    feed: dict[str, np.ndarray] = {}
+    whole = True
     for each in session.get_inputs():
-        kind = _NUMBERS.get(each.type.removeprefix("tensor(").removesuffix(")"))
+        kind = NUMBERS.get(each.type)
         if kind is None:  # refused later, in a sentence of its own
             return
         whole &= all(isinstance(side, int) for side in each.shape)

@@ -59,7 +59,8 @@ class Network(Student):
         half = products >= _HALF_PAYS and lesson.job.device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
         step = _STEP + batch * (outputs * _OUTPUT + 3 * products / (_HALF_RATE if half else _RATE))
 
-        one = unit(lesson.answer, lesson.reading)
+        wanted = targets(lesson.answer, lesson.reading)
+        one = unit(wanted, lesson.reading)
 
         def learn(model: nn.Module, columns: Batch, draws: torch.Generator) -> Tensor:
             x, *target = columns
@@ -69,7 +70,7 @@ class Network(Student):
 
         learned = fit(
             model,
-            (lesson.x, *(column / one if one < 1 else column for column in targets(lesson.answer, lesson.reading))),
+            (lesson.x, *(column / one if one < 1 else column for column in wanted)),
             learn,
             Recipe(steps=min(max(int(lesson.seconds / step), _FEWEST), _MOST), batch=batch, lr=_LR, schedule="cyclic"),
             seed=lesson.seed,

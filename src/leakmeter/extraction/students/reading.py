@@ -54,14 +54,14 @@ def targets(answer: Answer, reading: Reading) -> tuple[Tensor, ...]:
     return (seen_logits(answer),)
 
 
-def unit(answer: Answer, reading: Reading) -> float:
+def unit(target: tuple[Tensor, ...], reading: Reading) -> float:
     """What to measure logits in: 1, or their spread where that is less, the victim being never sure of its answer.
 
     A network would spend its steps on becoming as unsure, and a temperature of 4 would leave nothing of the answers.
     """
     if reading in ("labels", "intervals", "probs"):
         return 1.0
-    spread = float(targets(answer, reading)[0].std(correction=0))
+    spread = float(target[0].std(correction=0))
     return min(1.0, spread) if spread > 0 else 1.0
 
 
