@@ -178,6 +178,16 @@ def test_where_labels_are_learned_sooner_long_trials_decide_whether_they_are_bet
     assert len({trial.candidates for trial in chooser.ranking}) == len(chooser.ranking)
 
 
+@pytest.mark.parametrize(("held", "chosen"), [(0.55, "squared"), (0.75, "probs")])
+def test_of_pictures_a_second_way_to_read_must_be_clearly_better_since_short_trials_flatter_it(held, chosen) -> None:
+    victim, x = linear_victim((1, 28, 28)), torch.rand(400, 1, 28, 28)
+    asked = Given(x, Oracle(victim, "probs", 400).query(x))
+    chooser = _Scripted(Auto(students=("lenet",)), victim.spec, AttackJob(0, torch.device("cpu")), asked)
+    chooser.script = {("squared", False): 0.5, ("softened", False): 0.52, ("probs", False): held}
+    assert chooser.best("400").candidates[0].reading == chosen
+    assert any("softened" in name for name in chooser.tried)
+
+
 class _Slow(Chooser):
     """A chooser whose LeNet is behind in a short trial, and comes to what is said in a longer one."""
 
@@ -200,7 +210,7 @@ def test_what_sees_most_of_a_picture_is_given_time_before_what_learns_sooner_win
     assert any(name.startswith("dense") for name in chooser.tried)
 
 
-@pytest.mark.parametrize(("effort", "members"), [(0.2, 1), (1.0, 4)])
+@pytest.mark.parametrize(("effort", "members"), [(1.0, 1), (5.0, 4)])
 def test_a_copy_is_parted_among_members_only_where_each_has_time_to_learn(effort, members, monkeypatch) -> None:
     victim, fitted = linear_victim((1, 28, 28)), []
     x = torch.rand(2000, 1, 28, 28)
@@ -210,7 +220,7 @@ def test_a_copy_is_parted_among_members_only_where_each_has_time_to_learn(effort
     monkeypatch.setattr(chooser, "fit", lambda *given: fitted.append(given[-1]) or nn.Flatten())
     chooser.copied_by((Candidate("lenet", "labels", "none"),), "2000")
     assert len(fitted) == members
-    assert min(fitted) >= 7  # seconds
+    assert min(fitted) >= 40  # seconds
 
 
 @pytest.mark.parametrize(("student", "asked"), [("boosted", False), ("dense", True)])

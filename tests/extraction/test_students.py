@@ -111,9 +111,10 @@ def test_work_is_counted() -> None:
 
 @pytest.mark.parametrize("view", ["labels", "top:1", "top:2", "probs", "probs:1", "logits"])
 def test_every_view_can_be_read_as_labels_and_every_reading_is_learned(view) -> None:
-    ways, of_large = readings(View.parse(view), 3), readings(View.parse(view), 3, large=True)
-    assert ways[-1] == of_large[-1] == "labels"
-    for way in {*ways, *of_large}:
+    given = ({}, {"pictures": True}, {"large": True})
+    ways = [readings(View.parse(view), 3, **options) for options in given]
+    assert {shown[-1] for shown in ways} == {"labels"}
+    for way in {way for shown in ways for way in shown}:
         copy = STUDENTS["dense"].fit(lesson(view=view, reading=way))
         assert torch.isfinite(copy(torch.zeros(2, 6))).all()
 

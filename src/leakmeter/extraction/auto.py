@@ -57,8 +57,8 @@ class Auto(Attack):
 
     def seconds_for(self, n: int, spec: VictimSpec) -> float:
         """What a copy from `n` answers is worth: more for larger inputs and for more answers."""
-        each = 0.08 if spec.features <= SMALL else 0.13
-        size, known = min(max(each * spec.features, 20), 400), min(max(n / 5000, 0.02), 10)
+        each, least = (0.1, 40) if spec.features <= SMALL else (0.13, 20)
+        size, known = min(max(each * spec.features, least), 400), min(max(n / 5000, 0.02), 10)
         return self.effort * size * math.sqrt(known)
 
     def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float | None:

@@ -146,7 +146,8 @@ class Chooser:
         return Tried((Candidate(student, way, change),), 0.0, Mean([]))
 
     def _readings(self) -> tuple[Reading, ...]:
-        return readings(self.asker.answer.view, self.spec.classes, large=self.spec.features > SMALL)
+        view, large = self.asker.answer.view, self.spec.features > SMALL
+        return readings(view, self.spec.classes, pictures=self.pictures, large=large)
 
     def _search(self, part: Parted, name: str) -> list[Tried]:
         """Students first, then for the best of them other ways to read answers, then the other augmentations."""
@@ -155,8 +156,12 @@ class Chooser:
         trials = self._in_time(trials, part, name)
         for trial in part.ranked(trials)[: 1 if self.pictures else _READERS]:
             one = trial.candidates[0]
-            others = [way for way in told_apart(one.student, ways[1:]) if way != "labels"]
-            trials += [self._try(replace(one, reading=way), part, name) for way in others]
+            others = [replace(one, reading=way) for way in told_apart(one.student, ways[1:]) if way != "labels"]
+            if self.pictures:
+                for other in others:
+                    trials += self._if_better(other, trials, part, name, _ERRORS)
+            else:
+                trials += [self._try(other, part, name) for other in others]
         if len(ways) > 1:
             trials = self._labels_or_more(trials, part, name)
         for change in changes[1:]:
@@ -168,8 +173,7 @@ class Chooser:
     def _in_time(self, trials: list[Tried], part: Parted, name: str) -> list[Tried]:
         """The trials without students that are ahead of what sees most of a picture only because that learns slower.
 
-        So it is tried again for a good part of the time that the copy will have, by the reading that is learned
-        soonest; whom it overtakes is not tried again.
+        So it is tried again for a good part of the time that the copy will have; whom it overtakes is not tried again.
         """
         most, best = self.students[0], part.ranked(trials)[0]
         own = [trial for trial in trials if trial.candidates[0].student == most]
@@ -177,10 +181,7 @@ class Chooser:
             return trials
         first = part.ranked(own)[0]
         seconds = self._seconds(max((len(part.x), *self.job.stops))) / _IN_TIME
-        candidate: Candidate = first.candidates[0]
-        if candidate.reading == "logits" and "softened" in self._readings():
-            candidate = replace(candidate, reading="softened")
-        longer = self._try(candidate, part, f"{name}-longer", seconds)
+        longer = self._try(first.candidates[0], part, f"{name}-longer", seconds)
         if longer.held_out < best.held_out - _ERRORS * part.error(best.held_out):
             return trials
         self.tried |= {str(trial): trial.held_out for trial in trials}
@@ -244,11 +245,16 @@ class Chooser:
         """The winner, from all answers; of small inputs the mean of several of it, which is steadier."""
         x, answer, members = self.asker.x, self.asker.answer, [*best.candidates]
         if self.spec.features <= SMALL and any(STUDENTS[one.student].trained for one in members):
-            least = max(_MEMBER, self.spec.features / _A_SECOND)
-            members *= max(1, min(_MEMBERS, int(self._seconds(len(x)) / least)) // len(members))
+            members *= max(1, min(_MEMBERS, int(self._seconds(len(x)) / self._least())) // len(members))
         seconds = self._seconds(len(x)) / len(members)
         learned = [self.fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
         return learned[0] if len(members) == 1 else Mean(learned)
+
+    def _least(self) -> float:
+        """Seconds that a member has at least: one network that has learned to the end beats several that have not."""
+        if len(self.spec.input_shape) == 3:
+            return max(_MEMBER, self.spec.features / _A_SECOND)
+        return _MEMBER_OF_ROWS
 
     def fit(self, candidate: Candidate, x: Tensor, answer: Answer, name: str, seconds: float) -> nn.Module:
         """What a candidate makes of some answers in about so many seconds."""
@@ -277,4 +283,5 @@ _FEW = 100  # answers held out below which their word is worth half
 _LITTLE = 0.2  # effort below which also these are cut
 _READERS = 2  # students that try every reading, of small inputs
 _MEMBERS = 4  # copies at most whose mean is taken
-_MEMBER, _A_SECOND = 2.0, 80  # seconds that each has at least: so many, and one for so many features
+_MEMBER, _A_SECOND = 12.0, 13  # seconds that each has at least of pictures: so many, and one for so many features
+_MEMBER_OF_ROWS = 2.0

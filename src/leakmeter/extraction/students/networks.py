@@ -24,7 +24,7 @@ from leakmeter.victims.spec import VictimSpec
 
 _STEP, _OUTPUT = 2e-3, 1e-8  # seconds of one core: for a step at least, for one output of a layer there and back
 _RATE, _HALF_RATE = 7e10, 3e11  # multiplications a second, in 32 and in 16 bits
-_HALF_PAYS = 2_000_000  # multiplications an input from which 16-bit arithmetic is faster
+_HALF_PAYS = 1_000_000  # multiplications an input from which 16-bit arithmetic is faster
 _FEWEST, _MOST = 60, 20_000
 _BATCH, _BATCH_LARGE, _LARGE, _LR = 128, 64, 1024, 3e-3  # above so many inputs a step costs much, and more steps pay
 

@@ -29,14 +29,19 @@ Reading = Literal["logits", "squared", "softened", "probs", "intervals", "labels
 TEMPERATURE = 4.0
 
 
-def readings(view: View, classes: int, *, large: bool = False) -> tuple[Reading, ...]:
-    """What a view allows, from what it shows best to the least; of large inputs, what is learned soonest first."""
+def readings(view: View, classes: int, *, pictures: bool = False, large: bool = False) -> tuple[Reading, ...]:
+    """What a view allows, from what it shows best to the least; of large inputs, what is learned soonest first.
+
+    Networks of pictures learn more from squared distances of logits than from absolute ones, trees and rows less.
+    """
     if view.kind == "labels":
         return ("labels",)
     if classes == 1:
         return ("logits", "labels")
     if view.kind == "logits" or (view.kind == "probs" and view.decimals is None):
-        return ("squared", "softened", "labels") if large else ("logits", "softened", "probs", "labels")
+        if large:
+            return ("squared", "softened", "labels")
+        return ("squared" if pictures else "logits", "softened", "probs", "labels")
     return ("softened", "intervals", "labels") if large else ("intervals", "softened", "probs", "labels")
 
 
