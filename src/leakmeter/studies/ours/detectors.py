@@ -22,6 +22,7 @@ from leakmeter.seeds import derive, stream
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.rows import Row
 from leakmeter.studies.victims import trained
+from leakmeter.traffic.adapted import adapted_thief
 from leakmeter.traffic.client import Client, split
 from leakmeter.traffic.honest import honest_clients
 from leakmeter.traffic.thieves import thief
@@ -48,6 +49,8 @@ ATTACKS: dict[str, dict[str, Any]] = {
 }
 _DIGITS = Recipe(epochs=25, batch=64, lr=3e-3, schedule="cyclic")
 ADAPTED = "auto, every second query honest"
+HERDED = "a hundred digits, distorted so that they look natural"
+OWN = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +66,7 @@ class Scene:
 
 def main(settings: StudyOptions) -> dict[str, Any]:
     """Writes `detectors.json` and `.png`: one row a detector, attack and number of accounts, means over seeds."""
-    attacks = [*ATTACKS, ADAPTED][:1] if settings.quick else [*ATTACKS, ADAPTED]
+    attacks = [*ATTACKS, ADAPTED, HERDED][: 1 if settings.quick else None]
     budget, users = (200, 5) if settings.quick else (BUDGET, USERS)
     record = settings.record("detectors", victim="digits, LeNet", budget=budget, users=users, seeds=settings.seeds)
     for seed in settings.numbers:
@@ -121,11 +124,13 @@ def _attack(scene: Scene, attack: str, budget: int, seed: int) -> dict[str, Any]
 
 
 def _thief(scene: Scene, attack: str, budget: int, seed: int) -> Client:
-    if attack != ADAPTED:
+    if attack in ATTACKS:
         return thief(scene.victim, attack, budget, seed=seed, **ATTACKS[attack])
-    client = thief(scene.victim, "auto", budget, seed=seed, **ATTACKS["auto"])
     pool = load("digits", "train").x
     decoys = pool[torch.randperm(len(pool), generator=stream(seed, "decoys"))[: budget // 2]]
+    if attack == HERDED:
+        return adapted_thief(scene.victim, decoys[:OWN], budget, seed=seed)
+    client = thief(scene.victim, "auto", budget, seed=seed, **ATTACKS["auto"])
     x = client.x.clone()
     x[1::2] = decoys[: len(x[1::2])]
     return Client(ADAPTED, x, Oracle(scene.victim, "probs").query(x), client.times, attack=ADAPTED)
