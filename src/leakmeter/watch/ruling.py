@@ -79,11 +79,13 @@ def _rule(policy: Policy, line: float, clients: list[ClientCopy]) -> Ruling:
     if policy.max_fidelity is None and cheap is not None:
         name += f" for less than {cheap.queries:,} queries"
         clients = [each for each in clients if each.queries < cheap.queries]
-    level = 1 - (1 - CONFIDENCE) / max(1, sum(len(each.thieves) for each in clients))
+    copies = sum(len(each.thieves) for each in clients)
+    level = 1 - (1 - CONFIDENCE) / max(1, copies)
     for each in clients:
         ends = exact(each.fidelity * each.interval.n, each.interval.n, level)
         if ends.low > line:
-            message = f"{each.client} holds {each.fidelity:.1%} ({ends.low:.1%} to {ends.high:.1%})"
+            span = f"{ends.low:.1%} to {ends.high:.1%}, all {copies:,} copies allowed for"
+            message = f"{each.client} holds {each.fidelity:.1%} ({span})"
             return Ruling(rule=name, outcome="exceeded", message=message)
     open_ones = [each for each in clients if each.interval.high >= line]
     if open_ones:
@@ -106,7 +108,7 @@ def _headline(clients: list[ClientCopy], line: float, alarms: list[ClientCopy]) 
 
 def _alarm(each: ClientCopy, beside: str) -> str:
     ends = f"{each.interval.low:.1%} to {each.interval.high:.1%}"
-    return f"{each.client} holds a {each.fidelity:.1%} copy ({ends}) after {each.queries:,} queries; {beside}"
+    return f"{each.client} holds a copy of {each.fidelity:.1%} ({ends}) after {each.queries:,} queries; {beside}"
 
 
 def _beside(line: float, rates: list[FalseAlarms]) -> str:
