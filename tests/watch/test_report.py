@@ -9,7 +9,7 @@ from leakmeter.plan import Policy
 from leakmeter.watch.forecast import Forecast
 from leakmeter.watch.record import ClientCopy, Point
 from leakmeter.watch.report import _ahead, _grew, _row
-from leakmeter.watch.ruling import judged
+from leakmeter.watch.ruling import false_alarms, judged
 
 
 def client(**changes: Any) -> ClientCopy:
@@ -69,3 +69,20 @@ def test_two_intervals_of_one_copy_say_why_they_differ() -> None:
     verdict = judged(policy, 0.85, [client()], [], [])
     assert verdict.sentences[0].startswith("mallory holds a copy of 89.4% (87.3% to 91.2%) after 600 queries")
     assert verdict.rulings[0].message.endswith(", all 2 copies allowed for)")
+
+
+def test_who_reaches_the_line_before_the_next_night_is_named_now() -> None:
+    numbers = dict.fromkeys(("queries", "queries_low", "queries_high"), 700)
+    ahead = Forecast(line=0.9, rate=310.0, **numbers, days=0.3, days_low=0.1, days_high=2.0)
+    warned = client(alarm=False, soon=ahead.soon, forecast=ahead)
+    assert warned.soon
+    rates = false_alarms([warned, client(client="us", honest=True, alarm=True)], 3, 0.9)
+    found = judged(Policy(), 0.9, [warned], rates, [])
+    assert found.headline.endswith("none reaches 90%, 1 will within a day")
+    assert found.sentences == [
+        "mallory reaches 90% within a day if it goes on with 310 queries a day: it holds a copy of 89.4% (87.3% to "
+        "91.2%) after 600 queries; 1 of 4 honest clients reach that line too, or will within a day (false alarms 0.6% "
+        "to 80.6%)"
+    ]
+    assert not ahead.model_copy(update={"days": 1.5}).soon
+    assert not ahead.model_copy(update={"days": None}).soon

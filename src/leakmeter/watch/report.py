@@ -150,7 +150,7 @@ def _ahead(each: ClientCopy) -> Entry:
         return Entry("–")
     middle = "not at this rate" if ahead.days is None else _span(ahead.days, " days")
     ends = f"{_span(ahead.days_low)} to {_span(ahead.days_high)}"
-    return Entry(middle, f"{ends}; {ahead.rate:,.0f} queries a day")
+    return Entry(middle, f"{ends}; {ahead.rate:,.0f} queries a day", tone="bad" if each.soon else "plain")
 
 
 def _span(days: float | None, unit: str = "") -> str:
