@@ -72,9 +72,10 @@ def watch_text(result: WatchResult) -> str:
 
 
 def _left_out(result: WatchResult) -> str:
+    known = f"{count(result.seen)} {'client' if result.seen == 1 else 'clients'} in the log"
     return (
-        f"{count(result.seen)} clients in the log: {count(result.too_few)} with too few different queries and "
-        f"{count(result.ranked_lower)} ranked lower were not looked at"
+        f"{known}: {count(result.too_few)} with too few different queries and {count(result.ranked_lower)} ranked "
+        "lower were not looked at"
     )
 
 
