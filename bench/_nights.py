@@ -77,7 +77,7 @@ def _hired(watched: Watched, who: str, seed: int) -> Client:
 
 
 def _told(watched: Watched, bad: list[Client], seed: int, folder: Path) -> dict[str, Any]:
-    """The thieves among honest clients, the log read night by night."""
+    """The thieves among honest clients, the log read night by night; a warning counts as an alarm, true or false."""
     accounts = [
         part for each in bad for part in (split(each, CAST[each.name][4]) if CAST[each.name][4] > 1 else [each])
     ]
@@ -85,20 +85,23 @@ def _told(watched: Watched, bad: list[Client], seed: int, folder: Path) -> dict[
     users = honest_clients(watched.victim, watched.natural, CLIENTS - len(accounts), queries=50, days=NIGHTS, seed=seed)
     plan = watched.planned(effort=LITTLE, train=12, honest=[user.name for user in users[:15]])
     stated: dict[str, list[float]] = {each.name: [] for each in bad}
+    named: dict[str, list[bool]] = {each.name: [] for each in bad}
     flags: set[str] = set()
     for night in range(1, NIGHTS + 1):
         seen = [each.until(START + night * DAY) for each in [*users, *accounts]]
         write_log(folder / "log.jsonl", [each for each in seen if len(each)])
         found = watch(folder / "log.jsonl", plan, out=folder / "runs", progress=False)
+        alarms = {name for each in found.clients if each.alarm or each.soon for name in each.clients or (each.client,)}
         for who, rates in stated.items():
-            rates.append(_best(found, {name for name, owner in owners.items() if owner == who}))
-        alarms = {name for each in found.clients if each.alarm for name in each.clients or (each.client,)}
+            mine = {name for name, owner in owners.items() if owner == who}
+            rates.append(_best(found, mine))
+            named[who].append(bool(alarms & mine))
         flags |= alarms & {user.name for user in users}
         print(night, {who: round(rates[-1], 3) for who, rates in stated.items()}, sorted(flags), flush=True)
     return {
         "honest": len(users),
         "honest flagged": sorted(flags),
-        "thieves": {each.name: _story(each, stated[each.name]) for each in bad},
+        "thieves": {each.name: _story(each, stated[each.name], named[each.name]) for each in bad},
         "looked at as one": [_joined(each, owners) for each in found.clients if each.by == "likeness"],
     }
 
@@ -108,11 +111,11 @@ def _best(found: WatchResult, accounts: set[str]) -> float:
     return max((each.fidelity for each in found.clients if accounts & {*each.clients, each.client}), default=0.0)
 
 
-def _story(one: Client, stated: list[float]) -> dict[str, Any]:
+def _story(one: Client, stated: list[float], named: list[bool]) -> dict[str, Any]:
     """What a thief had and what was said of it, night by night; nothing is known between two nights."""
     asked = [len(one.until(START + night * DAY)) for night in range(1, NIGHTS + 1)]
     real = [one.had(n) for n in asked]
-    alarm = next((night for night, rate in enumerate(stated) if rate >= 0.8), None)
+    alarm = next((night for night, flagged in enumerate(named) if flagged), None)
     return {
         "queries": asked,
         "real": [round(rate, 4) for rate in real],

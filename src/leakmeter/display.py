@@ -71,7 +71,14 @@ class _PlainTask:
         rate = self.done / (now - self.start)
         left = f", {(self.total - self.done) / rate:.0f} s left" if self.total and rate > 0 else ""
         of = f" of {self.total:,}" if self.total else ""
-        self.display.say(f"{self.title}: {self.done:,}{of} ({rate:.1f}/s{left}) {note}".rstrip())
+        self.display.say(f"{self.title}: {self.done:,}{of} ({pace(rate)}{left}) {note}".rstrip())
+
+
+def pace(rate: float) -> str:
+    """How fast something goes, from steps a second: of slow ones, how long one takes."""
+    if rate >= 10:
+        return f"{rate:,.0f}/s"
+    return f"{rate:.1f}/s" if rate >= 0.5 or not rate else f"{1 / rate:,.0f} s each"
 
 
 class RichDisplay:
@@ -130,5 +137,5 @@ class _RichTask:
             completed=self._done,
             visible=seconds > _QUIET_SECONDS,
             note=escape(shown(note)),
-            rate=f"{self._done / max(seconds, 1e-9):,.0f}/s",
+            rate=pace(self._done / max(seconds, 1e-9)),
         )

@@ -105,6 +105,30 @@ def test_what_does_not_fit_is_counted_and_left_out(state, tmp_path):
     assert (reading.lines, reading.broken, reading.repeated) == (17, 15, 1)
 
 
+@pytest.mark.parametrize("junk", [b"\xff\xfe", b"x\ry", b"\x00", b"\r\r\xff", b"a\rb\r"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_bad_bytes_cost_their_own_line_only(state, tmp_path, kind, junk):
+    """Who sends such bytes as a name must not keep the owner from reading all others."""
+    path = tmp_path / f"log.{kind}"
+    if kind == "csv":
+        lines = [b'a,%d,"[0.5,0.%d]",1' % (k, k + 1) for k in range(8)]
+        path.write_bytes(b"\n".join([b"client,time,input,answer", *lines[:4], junk, *lines[4:], b""]))
+    else:
+        lines = [b'{"client": "a", "time": %d, "input": [0.5, 0.%d], "answer": 1}' % (k, k + 1) for k in range(8)]
+        path.write_bytes(b"\n".join([*lines[:4], b'{"client": "' + junk + b'"}', *lines[4:], b""]))
+    reading = read(state, path)
+    assert reading.new == 8
+    assert reading.broken == reading.lines - 8 >= 1
+    assert reading.unreadable == ()
+
+
+def test_rows_with_too_many_fields_are_broken(state, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text('client,time,input,answer\na,1,"[0.5,0.1]",1\na,2,"[0.5,0.2]",1,extra\nb"c,3,"[0.5,0.3]",1\n')
+    reading = read(state, path)
+    assert (reading.new, reading.broken) == (2, 1)
+
+
 def test_a_csv_line_that_is_still_being_written_waits_for_its_end(state, tmp_path):
     path = tmp_path / "log.csv"
     path.write_text('client,time,input,answer\na,1,"[0.1, 0.2]",0\na,2,"[0.3, 0.4]",1')

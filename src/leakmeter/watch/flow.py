@@ -243,6 +243,7 @@ class _Seen:
             forecast=ahead,
             detectors=fired(bench, rows),
             alarm=points[-1].fidelity >= line,
+            soon=ahead is not None and ahead.soon,
         )
 
 

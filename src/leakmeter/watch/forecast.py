@@ -34,6 +34,11 @@ class Forecast(Settings):
     days_low: float | None
     days_high: float | None
 
+    @property
+    def soon(self) -> bool:
+        """Whether that is within a day."""
+        return self.days is not None and self.days <= 1
+
 
 def forecast(
     points: list[tuple[int, float]], inputs: int, times: NDArray[np.float64], line: float, seed: int = 0

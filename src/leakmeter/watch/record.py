@@ -72,6 +72,8 @@ class ClientCopy(Settings):
     detectors: list[Fired] = Field(default_factory=list)
     alarm: bool
     """Whether the copy reaches the line."""
+    soon: bool = False
+    """Whether it will within a day, at the rate of now: before the next night's watch."""
 
 
 class FalseAlarms(Settings):

@@ -32,6 +32,8 @@ _LIMITS = (
     "one by likeness. Those not looked at are counted above, and nothing is said of them."
 )
 
+_LONG = 3650.0  # days, beyond which a forecast says no number
+
 
 def write_watch(result: WatchResult, folder: Path) -> None:
     """All forms of a result, into one folder."""
@@ -70,9 +72,10 @@ def watch_text(result: WatchResult) -> str:
 
 
 def _left_out(result: WatchResult) -> str:
+    known = f"{count(result.seen)} {'client' if result.seen == 1 else 'clients'} in the log"
     return (
-        f"{count(result.seen)} clients in the log: {count(result.too_few)} with too few different queries and "
-        f"{count(result.ranked_lower)} ranked lower were not looked at"
+        f"{known}: {count(result.too_few)} with too few different queries and {count(result.ranked_lower)} ranked "
+        "lower were not looked at"
     )
 
 
@@ -102,19 +105,22 @@ def _clients(result: WatchResult) -> Section | None:
     )
     members = [Row(each.client, each.by, ", ".join(each.clients)) for each in result.clients if each.clients]
     grown = [each for each in result.clients if len(each.growth) > 1][: len(SERIES)]
-    said = "; ".join(f"{each.client} {percent(each.fidelity)} at {count(each.queries)} queries" for each in grown)
+    said = "; ".join(map(_grew, grown))
     blocks: list[Block] = [table, Table("Looked at as one", ("Coalition", "By", "Clients"), members)]
     if grown:
         blocks.append(Chart("How copies grew", said, lambda axes: _draw(axes, grown, result.line)))
     blocks += [Paragraph(_left_out(result)), Paragraph(_LIMITS, muted=True)]
-    lead = "How good a copy each client's answers buy now: several were trained on them, and the best is told."
+    lead = (
+        "How good a copy each client's answers buy now: several were trained on them, and the best is told. Classes: "
+        "how evenly the answers name them; coverage: the share of test inputs that a query comes near."
+    )
     return Section("clients", "Clients", lead, blocks)
 
 
 def _row(each: ClientCopy) -> Row:
     fired = [f"{one.detector} at {count(one.fired_at)}" for one in each.detectors if one.fired_at is not None]
     return Row(
-        Entry(each.client, f"{_days(each.first, each.last)}, sees {each.view}{', honest' if each.honest else ''}"),
+        Entry(each.client, f"{_days(each.first, each.last)}, sees {each.view}"),
         count(each.queries),
         count(each.different),
         percent(each.balance),
@@ -143,10 +149,22 @@ def _ahead(each: ClientCopy) -> Entry:
     ahead = each.forecast
     if ahead is None or ahead.rate is None:
         return Entry("–")
-    high = "never" if ahead.days_high is None else f"{ahead.days_high:,.1f}"
-    low = "never" if ahead.days_low is None else f"{ahead.days_low:,.1f}"
-    middle = "not at this rate" if ahead.days is None else f"{ahead.days:,.1f} days"
-    return Entry(middle, f"{low} to {high}; {ahead.rate:,.0f} queries a day")
+    middle = "not at this rate" if ahead.days is None else _span(ahead.days, " days")
+    ends = f"{_span(ahead.days_low)} to {_span(ahead.days_high)}"
+    return Entry(middle, f"{ends}; {ahead.rate:,.0f} queries a day", tone="bad" if each.soon else "plain")
+
+
+def _span(days: float | None, unit: str = "") -> str:
+    if days is None:
+        return "never"
+    return f"{days:,.1f}{unit}" if days < _LONG else "over ten years"
+
+
+def _grew(each: ClientCopy) -> str:
+    """The points of the curve."""
+    first, *others = each.growth
+    later = "".join(f", {percent(point.fidelity)} at {count(point.queries)}" for point in others)
+    return f"{each.client} {percent(first.fidelity)} at {count(first.queries)} queries{later}"
 
 
 def _draw(axes: Any, grown: list[ClientCopy], line: float) -> None:

@@ -14,6 +14,7 @@ from leakmeter.watch.state import Reading
 _THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 _BROKEN = 0.5  # of all lines: more than this, and what is left says little
 _NEAR = 0.1
+SOON = "fidelity {:.0%}, or within a day"
 
 
 def line_of(policy: Policy, otherwise: float) -> float:
@@ -37,6 +38,7 @@ def false_alarms(clients: list[ClientCopy], small: int, line: float) -> list[Fal
         rate(f"fidelity {threshold:.0%}", sum(each.fidelity >= threshold for each in honest))
         for threshold in sorted({*_THRESHOLDS, line})
     ]
+    found.append(rate(SOON.format(line), sum(each.alarm or each.soon for each in honest)))
     for name in dict.fromkeys(fired.detector for each in honest for fired in each.detectors):
         hits = sum(f.fired_at is not None for each in honest for f in each.detectors if f.detector == name)
         found.append(rate(name, hits))
@@ -65,7 +67,10 @@ def judged(
     return Verdict(
         outcome=outcome,
         headline=_headline(others, line, alarms),
-        sentences=[_alarm(each, _beside(line, rates)) for each in alarms],
+        sentences=[
+            *(_alarm(each, _beside(line, rates)) for each in alarms),
+            *(_warning(each, line, _beside(line, rates, soon=True)) for each in others if each.soon),
+        ],
         arms=[],
         rulings=rulings,
         checks=checks,
@@ -79,11 +84,13 @@ def _rule(policy: Policy, line: float, clients: list[ClientCopy]) -> Ruling:
     if policy.max_fidelity is None and cheap is not None:
         name += f" for less than {cheap.queries:,} queries"
         clients = [each for each in clients if each.queries < cheap.queries]
-    level = 1 - (1 - CONFIDENCE) / max(1, sum(len(each.thieves) for each in clients))
+    copies = sum(len(each.thieves) for each in clients)
+    level = 1 - (1 - CONFIDENCE) / max(1, copies)
     for each in clients:
         ends = exact(each.fidelity * each.interval.n, each.interval.n, level)
         if ends.low > line:
-            message = f"{each.client} holds {each.fidelity:.1%} ({ends.low:.1%} to {ends.high:.1%})"
+            span = f"{ends.low:.1%} to {ends.high:.1%}, all {copies:,} copies allowed for"
+            message = f"{each.client} holds {each.fidelity:.1%} ({span})"
             return Ruling(rule=name, outcome="exceeded", message=message)
     open_ones = [each for each in clients if each.interval.high >= line]
     if open_ones:
@@ -101,21 +108,34 @@ def _headline(clients: list[ClientCopy], line: float, alarms: list[ClientCopy]) 
         return "No client has asked enough to be looked at"
     best = clients[0]
     who = f"{len(alarms)} of {len(clients)} looked at reach {line:.0%}" if alarms else f"none reaches {line:.0%}"
+    soon = sum(each.soon for each in clients)
+    who += f", {soon} will within a day" if soon else ""
     return f"The best copy is that of {best.client}: {best.fidelity:.1%} with {best.queries:,} queries; {who}"
 
 
 def _alarm(each: ClientCopy, beside: str) -> str:
     ends = f"{each.interval.low:.1%} to {each.interval.high:.1%}"
-    return f"{each.client} holds a {each.fidelity:.1%} copy ({ends}) after {each.queries:,} queries; {beside}"
+    return f"{each.client} holds a copy of {each.fidelity:.1%} ({ends}) after {each.queries:,} queries; {beside}"
 
 
-def _beside(line: float, rates: list[FalseAlarms]) -> str:
+def _warning(each: ClientCopy, line: float, beside: str) -> str:
+    assert each.forecast is not None
+    ends = f"{each.interval.low:.1%} to {each.interval.high:.1%}"
+    return (
+        f"{each.client} reaches {line:.0%} within a day if it goes on with {each.forecast.rate:,.0f} queries a day: it "
+        f"holds a copy of {each.fidelity:.1%} ({ends}) after {each.queries:,} queries; {beside}"
+    )
+
+
+def _beside(line: float, rates: list[FalseAlarms], soon: bool = False) -> str:
     """The false alarms at the line, which stand beside every alarm."""
-    found = next((rate for rate in rates if rate.what == f"fidelity {line:.0%}"), None)
+    what = SOON.format(line) if soon else f"fidelity {line:.0%}"
+    found = next((rate for rate in rates if rate.what == what), None)
     if found is None:
         return "no client is declared honest, so how often this alarm is false is not known"
     ends = f"{found.interval.low:.1%} to {found.interval.high:.1%}"
-    return f"{found.flagged} of {found.honest} honest clients reach that line too (false alarms {ends})"
+    too = "reach that line too, or will within a day" if soon else "reach that line too"
+    return f"{found.flagged} of {found.honest} honest clients {too} (false alarms {ends})"
 
 
 def checked(

@@ -20,6 +20,7 @@ _KINDS = {"csv": "csv", "jsonl": "json", "ndjson": "json", "json": "json", "parq
 _NAME = re.compile(r"\.(csv|jsonl|ndjson|json|parquet)(\.\d+)?(\.gz)?$", re.IGNORECASE)
 _LINE = 1 << 24  # bytes of the longest line that is read
 _TAIL = 1 << 16
+_FORGIVING = "ignore_errors = true, store_rejects = true"  # bad lines are left out and counted
 _LISTS = ("FLOAT[]", "DOUBLE[]", "INTEGER[]", "BIGINT[]", "TINYINT[]", "UTINYINT[]", "SMALLINT[]")
 
 
@@ -49,14 +50,18 @@ def log_files(log: Path) -> list[Path]:
     return [log]
 
 
-def relation(connection: Any, path: Path, log: LogSettings) -> Relation:
-    """How to read one file."""
+def relation(connection: Any, path: Path, log: LogSettings, strict: bool = True) -> Relation:
+    """How to read one file.
+
+    Strictly, a CSV line with too many fields is left out, and DuckDB refuses a whole file for one carriage return
+    inside a line: then the fields behind the last named one are ignored instead.
+    """
     found = _NAME.search(path.name)
     assert found is not None
     kind = _KINDS[found[1].lower()]
     if kind == "json":
         return _json(path, log)
-    return _csv(path, log) if kind == "csv" else _parquet(connection, path, log)
+    return _csv(path, log, strict) if kind == "csv" else _parquet(connection, path, log)
 
 
 def inputs_of(log: LogSettings) -> tuple[str, ...]:
@@ -89,23 +94,23 @@ def _json(path: Path, log: LogSettings) -> Relation:
         "(SELECT json_extract_string(CASE WHEN json_valid(line) THEN line END, ?) AS f "
         "FROM read_csv(?, columns = {'line': 'VARCHAR'}, "
         "delim = '\x01', quote = '', escape = '', header = false, "
-        f"auto_detect = false, ignore_errors = true, store_rejects = true, max_line_size = {_LINE}))",
+        f"auto_detect = false, {_FORGIVING}, strict_mode = false, max_line_size = {_LINE}))",
         [pointers, str(path)],
         rejects=True,
     )
 
 
-def _csv(path: Path, log: LogSettings) -> Relation:
+def _csv(path: Path, log: LogSettings, strict: bool) -> Relation:
     header = _header(path)
     picked, parameters = _picked(header, log, path), []
-    types = ", ".join(f"{quoted(f'c{place}', chr(39))}: 'VARCHAR'" for place in range(len(header)))
+    types = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(header)))
     unfinished, where = _unfinished(path, len(header)), ""
     if unfinished is not None:
         where = " WHERE NOT (" + " AND ".join(f"coalesce(c{k}, '') = ?" for k in range(len(unfinished))) + ")"
         parameters = list(unfinished)
     return Relation(
         f"SELECT {picked} FROM read_csv(?, columns = {{{types}}}, delim = ',', quote = '\"', escape = '\"', skip = 1, "
-        "header = false, auto_detect = false, ignore_errors = true, store_rejects = true, null_padding = false, "
+        f"header = false, auto_detect = false, {_FORGIVING}, strict_mode = {strict}, null_padding = false, "
         f"max_line_size = {_LINE}){where}",
         [str(path), *parameters],
         rejects=True,
@@ -155,8 +160,8 @@ def _header(path: Path) -> list[str]:
 
     opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
     try:
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            header = next(csv.reader([file.readline(_TAIL)]), [])
+        with opened(path, "rb") as file:  # bytes: what lies behind the first line may be no text
+            header = next(csv.reader([file.readline(_TAIL).decode("utf-8-sig")]), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"cannot read the first line of {path.name}: {first_line(error)}") from error
     if len(set(header)) < len(header) or not header:

@@ -16,7 +16,7 @@ from leakmeter.settings import Settings
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.watch.parsing import rows_sql
 from leakmeter.watch.settings import LogSettings
-from leakmeter.watch.source import relation
+from leakmeter.watch.source import Relation, relation
 
 _PARTS = 16  # in which repeated rows are looked for, so that memory stays flat
 _TABLES = """
@@ -140,12 +140,11 @@ class State:
     def _take(self, name: str, path: Path, log: LogSettings, spec: VictimSpec, seen: tuple[int, int, bool]) -> int:
         """One file in one transaction; how many rows were new."""
         run = self.connection.execute
-        source = relation(self.connection, path, log)
-        run("BEGIN")
-        run(
-            f"CREATE OR REPLACE TEMP TABLE staging AS {rows_sql(source, spec, bool(log.columns))}",
-            source.parameters,
-        )
+        try:
+            source = self._stage(path, log, spec)
+        except self.errors:
+            self._roll_back()
+            source = self._stage(path, log, spec, strict=False)
         rejected = self._one("SELECT count(DISTINCT line) FROM reject_errors") if source.rejects else 0
         lines, good = self._one("SELECT count(*) FROM staging"), self._one("SELECT count(*) FROM staging WHERE ok")
         own = 0 if seen[2] else self._one("SELECT count(*) FROM queries WHERE file = ?", [name])
@@ -159,6 +158,16 @@ class State:
             run("DROP TABLE IF EXISTS reject_scans")
         run("COMMIT")
         return new
+
+    def _stage(self, path: Path, log: LogSettings, spec: VictimSpec, strict: bool = True) -> Relation:
+        """Begins a transaction with all rows of a file in a table of their own."""
+        source = relation(self.connection, path, log, strict)
+        self.connection.execute("BEGIN")
+        self.connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE staging AS {rows_sql(source, spec, bool(log.columns))}",
+            source.parameters,
+        )
+        return source
 
     def _insert_new(self, name: str, good: int) -> int:
         """The rows of the staging table that are not known, each once."""

@@ -18,7 +18,7 @@ from leakmeter.studies.copies import steal
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.rows import Row, by_group, share
 
-BUDGET = 100_000
+STOPS = [50_000, 100_000, 250_000, 500_000]
 STUDENT = "small-conv:8"
 ARMS: dict[str, dict[str, Any]] = {
     "dfme": {"student": STUDENT, "width": 16, "batch": 128, "student_optimizer": "adam", "student_lr": 2e-3},
@@ -38,7 +38,7 @@ def main(settings: StudyOptions) -> dict[str, Any]:
 
 def stolen(settings: StudyOptions, attack: str, seed: int, **options: Any) -> dict[str, Any]:
     """The facts of a copy of ResNet-20; the last of what was asked is drawn beside the study's JSON."""
-    stops = [2000] if settings.quick else [BUDGET // 4, BUDGET // 2, BUDGET]
+    stops = [2000] if settings.quick else STOPS
     copy = steal(settings, attack, "cifar10", view="probs", stops=stops, seed=seed, victim="resnet20", **options)
     settings.out.mkdir(parents=True, exist_ok=True)
     shutil.copy(copy.sheet, settings.out / f"{attack}-seed{seed}.png")

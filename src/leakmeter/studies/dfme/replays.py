@@ -1,6 +1,6 @@
 """DFME on a stranger's ResNet-20 where small batches and a quick generator make the most of few queries.
 
-At the paper's settings 100,000 queries are a hundred steps of the generator, and the copy stays at chance: `dfme-fig7`.
+At the paper's settings 500,000 queries are 560 steps of the generator; at 100,000 the copy is at chance (`dfme-fig7`).
 Here they are four times as many, each longer, and the student learns from earlier answers again, as in MAZE. Chosen on
 another seed, by accuracy on training images.
 """
