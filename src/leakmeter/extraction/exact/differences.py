@@ -14,6 +14,8 @@ from leakmeter.seeds import stream
 _TRIES = 6
 _SHRINK, _LOOKS = 2.0, 12
 """A step whose cell is left is halved; so often before any feature is asked, by a few random directions."""
+_FARTHER = 3.0
+"""Looks go so many times as far as a step moves a unit mostly: the largest of d steps moves one as far."""
 _MANY = 256
 """Features from which on that costs little beside a gradient; with fewer it is done in single precision only."""
 _DIRECTIONS = 6, 16
@@ -71,7 +73,7 @@ def _straight_step(asker: Asker, network: OneHidden, x: Tensor, value: Tensor, s
     for _ in range(_LOOKS):
         if asker.room(d + 2 * count) < d + 2 * count:
             break
-        away = torch.randn(count, d, generator=generator, dtype=torch.float64) * 2 * step / d**0.5
+        away = torch.randn(count, d, generator=generator, dtype=torch.float64) * _FARTHER * step / d**0.5
         ends = asker.rounded(x + away)
         points = asker.rounded(torch.cat([ends, (ends + x) / 2]))
         answer = asker.ask(points)

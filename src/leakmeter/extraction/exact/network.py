@@ -56,8 +56,7 @@ class OneHidden(nn.Module):
         twin, known = self._twins(normals, offsets, weights, jump_noise, bias_noise)
         self.weights = self.weights.index_add(1, twin[known], weights[:, known])
         self.append(normals[~known], offsets[~known], weights[:, ~known])
-        kept = self.weights.norm(dim=0) > jump_noise
-        self.normals, self.offsets, self.weights = self.normals[kept], self.offsets[kept], self.weights[:, kept]
+        self.keep(self.weights.norm(dim=0) > jump_noise)
         return int(known.sum())
 
     def append(self, normals: Tensor, offsets: Tensor, weights: Tensor) -> None:
@@ -65,6 +64,10 @@ class OneHidden(nn.Module):
         self.normals = torch.cat([self.normals, normals])
         self.offsets = torch.cat([self.offsets, offsets])
         self.weights = torch.cat([self.weights, weights], dim=1)
+
+    def keep(self, which: Tensor) -> None:
+        """Drops all other units."""
+        self.normals, self.offsets, self.weights = self.normals[which], self.offsets[which], self.weights[:, which]
 
     def restore(self, parts: list[Tensor]) -> None:
         """Takes over all numbers, in the order of the buffers."""

@@ -55,6 +55,8 @@ class Bends:
 
     t: Tensor
     slopes: Tensor
+    errors: Tensor
+    """How far off the slopes may be, [m + 1]."""
     rounds: int
 
 
@@ -76,7 +78,10 @@ def scan(
     cut = segments(samples)
     # a known unit that is a little beside its place shifts values and bends nothing: lines then meet anywhere
     meet = [_meet(a, b)[0].clamp(samples.t[a.last - 1], samples.t[b.first]) for a, b in pairwise(cut)]
-    return Bends(torch.stack(meet) if meet else t[:0], torch.stack([one.slope for one in cut]), rounds)
+    slopes, noise = torch.stack([one.slope for one in cut]), samples.noise
+    span = torch.stack([samples.t[one.last - 1] - samples.t[one.first] for one in cut]).clamp(min=1e-300)
+    errors = torch.stack([noise[one.first : one.last].max() for one in cut]) / span
+    return Bends(torch.stack(meet) if meet else t[:0], slopes, errors, rounds)
 
 
 def segments(samples: Samples) -> list[Segment]:
