@@ -13,7 +13,7 @@ from leakmeter.oracle.explanations.baseline import baseline
 from leakmeter.oracle.explanations.integrated import IntegratedGradients
 from leakmeter.oracle.oracle import Oracle
 
-_DOUBLE, _FEW = 1e-12, 64
+DOUBLE, _FEW = 1e-12, 64
 SLOPES = ("gradient", "gradxinput")
 """Explanations from which the gradient can be read off: at points without zeros the second is the first."""
 
@@ -73,7 +73,7 @@ class Asker:
         """How far rounding may have moved the copy's biases."""
         self.asked: list[tuple[Tensor, Tensor]] = []
         """Points and values, kept where rounding leaves too little of gradients made from them one by one."""
-        self.keeps = not self.explained and self.eps > _DOUBLE and self.d <= _FEW
+        self.keeps = not self.explained and self.eps > DOUBLE and self.d <= _FEW
         self.blur = 0.0
         """How far off gradients are beyond that, where they had to be made from differences of values."""
 

@@ -11,18 +11,19 @@ from torch import Tensor, nn
 
 from leakmeter.errors import BudgetExhausted, NotApplicable, UsageError
 from leakmeter.extraction.base import Attack, AttackJob
-from leakmeter.extraction.exact.asking import SLOPES, Asker, Pieces
+from leakmeter.extraction.exact.asking import DOUBLE, SLOPES, Asker, Pieces
 from leakmeter.extraction.exact.copy import hand_over, hand_over_deep, layers_of, signed_copy
 from leakmeter.extraction.exact.deep import DeepSearch
 from leakmeter.extraction.exact.line import Line
 from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.paper import PaperFailure, SearchRange, recover_s, recover_z
 from leakmeter.extraction.exact.paper_values import check_step, estimate_gradient, step_size
-from leakmeter.extraction.exact.polish import holds, polish
+from leakmeter.extraction.exact.polish import MISFITS, holds, polish
 from leakmeter.extraction.exact.proof import hard_points
 from leakmeter.extraction.exact.rays import RayLine
 from leakmeter.extraction.exact.reconstruct import Findings as Search
 from leakmeter.extraction.exact.reconstruct import reconstruct
+from leakmeter.extraction.exact.scan_line import ScanLine
 from leakmeter.extraction.exact.secant import GradientLine
 from leakmeter.extraction.exact.survey import Surveyor, gradient_survey
 from leakmeter.extraction.exact.value_survey import value_survey
@@ -117,7 +118,7 @@ class _Reconstruction(Attack):
             )
             if found.deep:
                 return self._deep(oracle, job, asker, found, surveyor)
-            if asker.keeps and polish(asker, found.network) and found.proved:
+            if asker.keeps and polish(asker, found.network) <= MISFITS and found.proved:
                 found.vague = 0 if holds(asker, found.network, stream(job.seed, "exact", "polish")) else found.quiet
         job.notes["search"] = {"rounds": found.rounds, "lines": found.lines, "quiet_points": found.quiet}
         copy = hand_over(found.network, asker.contrasts).to(job.device)
@@ -193,7 +194,8 @@ class ExactValues(_Reconstruction):
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
         """The copy, and whether anything was left to explain."""
         if self.method == "secant":
-            return self._secant(oracle, job, ValueLine, value_survey)
+            line = ValueLine if _eps(oracle) < DOUBLE else ScanLine
+            return self._secant(oracle, job, line, value_survey)
         # Theorem 4 leaves half of delta to the search and half to the estimates
         search = self._search(self.delta / 2)
         step = step_size(search, self.delta)

@@ -30,6 +30,8 @@ class Line(ABC):
         self.far = start.new_tensor([self.length, -self.length])[: len(answer.usable)]
         self.again = 0
         """Bends that turned out to lie on known units' hyperplanes: their weights were not the same everywhere."""
+        self.fitted = True
+        """Whether a copy that is fitted to everything asked explains it."""
         # every known unit is known up to rounding only, and their errors add up like a random walk
         self.noise: float = asker.eps * (_SLACK + 2 * network.units**0.5)
 

@@ -55,12 +55,23 @@ class OneHidden(nn.Module):
         """
         twin, known = self._twins(normals, offsets, weights, jump_noise, bias_noise)
         self.weights = self.weights.index_add(1, twin[known], weights[:, known])
-        self.normals = torch.cat([self.normals, normals[~known]])
-        self.offsets = torch.cat([self.offsets, offsets[~known]])
-        self.weights = torch.cat([self.weights, weights[:, ~known]], dim=1)
-        kept = self.weights.norm(dim=0) > jump_noise
-        self.normals, self.offsets, self.weights = self.normals[kept], self.offsets[kept], self.weights[:, kept]
+        self.append(normals[~known], offsets[~known], weights[:, ~known])
+        self.keep(self.weights.norm(dim=0) > jump_noise)
         return int(known.sum())
+
+    def append(self, normals: Tensor, offsets: Tensor, weights: Tensor) -> None:
+        """Adds units as they are."""
+        self.normals = torch.cat([self.normals, normals])
+        self.offsets = torch.cat([self.offsets, offsets])
+        self.weights = torch.cat([self.weights, weights], dim=1)
+
+    def keep(self, which: Tensor) -> None:
+        """Drops all other units."""
+        self.normals, self.offsets, self.weights = self.normals[which], self.offsets[which], self.weights[:, which]
+
+    def restore(self, parts: list[Tensor]) -> None:
+        """Takes over all numbers, in the order of the buffers."""
+        self.skip, self.shift, self.normals, self.offsets, self.weights = (part.clone() for part in parts)
 
     def _twins(
         self, normals: Tensor, offsets: Tensor, weights: Tensor, jump_noise: float, bias_noise: Tensor

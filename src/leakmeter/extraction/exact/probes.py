@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from leakmeter.extraction.exact.asking import DOUBLE
 from leakmeter.extraction.exact.extremes import bounds
 from leakmeter.extraction.exact.stack import Stack
 from leakmeter.victims.spec import VictimSpec
@@ -69,9 +70,10 @@ def far_points(start: Tensor, spec: VictimSpec, n: int, generator: torch.Generat
 def reach(spec: VictimSpec, *, exact: bool) -> float:
     """How far to go in open space, in standard deviations: 1.6e5 in float64 and 200 in float32.
 
-    Less far (90 and 7) where gradients are made from values and not exact: their errors grow with the distance.
+    Less far (90 and 24) where gradients are made from values and not exact: their errors grow with the distance.
     """
-    return float(torch.finfo(spec.dtype).eps ** (-1 / 3 if exact else -1 / 8))
+    eps = float(torch.finfo(spec.dtype).eps)
+    return float(eps ** (-1 / 3 if exact else -1 / 8 if eps < DOUBLE else -1 / 5))
 
 
 def fresh_points(stack: Stack, spec: VictimSpec, n: int, generator: torch.Generator, far: float) -> Tensor:

@@ -34,6 +34,9 @@ _AGAIN = 2, 0.1
 _AGAIN_IN_ALL = 8, 0.5
 """The same for all lines together."""
 
+_UNFITTED = 4
+"""So many lines may leave a copy that does not explain what was asked: two bends taken for one."""
+
 
 @dataclass
 class Findings:
@@ -58,6 +61,8 @@ class Findings:
     """A line had more bends than can be kept track of."""
     again: int = 0
     """How often a known unit bent otherwise than before."""
+    unfitted: int = 0
+    """After how many lines no copy explained everything asked."""
     deep: bool = False
     """Units bend differently on different lines: there are layers above them."""
     ways: list[Line] = field(default_factory=list)
@@ -196,7 +201,8 @@ def _visit(
         else:
             found.ways = [*found.ways[-1:], way]
             found.again += way.again
-            found.deep = any(
+            found.unfitted += not way.fitted
+            found.deep = found.unfitted > _UNFITTED or any(
                 again > max(few, share * known)
                 for again, (few, share) in ((way.again, _AGAIN), (found.again, _AGAIN_IN_ALL))
             )

@@ -73,6 +73,17 @@ class ValueLine(Line):
         """Finds the bends by slopes, then walks outwards from the start and pays for the gradient of each cell."""
         if self.asker.room(len(self.far)) < len(self.far):
             return 0
+        bends, rounds = self._bends()
+        sides = [self._walk(bends[torch.sign(bends) == side], side) for side in (1, -1)]
+        self._measure_again(sides)
+        found = [self._bend(*pair) for cells in sides for pair in pairwise(cells)]
+        if found:
+            self.asker.blur = (self.asker.blur**2 + sum(cell.error**2 for cells in sides for cell in cells)) ** 0.5
+            self.learn(torch.stack([t for t, _ in found]), torch.stack([jump for _, jump in found]))
+        return rounds + len(found)
+
+    def _bends(self) -> tuple[Tensor, int]:
+        """Where the line bends, and the rounds of questions that took."""
         bends = search(
             lambda t: self._trace(t, self.ask(t)),
             self.with_start(self._trace(self.far, self.answer)),
@@ -80,13 +91,7 @@ class ValueLine(Line):
             resolution=4 * self._step(),
             room=lambda wanted: self.asker.room(2 * wanted) // 2,
         )
-        sides = [self._walk(bends.t[torch.sign(bends.t) == side], side) for side in (1, -1)]
-        self._measure_again(sides)
-        found = [self._bend(*pair) for cells in sides for pair in pairwise(cells)]
-        if found:
-            self.asker.blur = (self.asker.blur**2 + sum(cell.error**2 for cells in sides for cell in cells)) ** 0.5
-            self.learn(torch.stack([t for t, _ in found]), torch.stack([jump for _, jump in found]))
-        return bends.rounds + len(found)
+        return bends.t, bends.rounds
 
     def _walk(self, t: Tensor, side: int) -> list[Cell]:
         """The cells on one side of the start, outwards from the one it lies in; fewer where the budget ends."""
