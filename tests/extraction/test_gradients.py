@@ -13,6 +13,7 @@ from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.gradients import Gradients
 from leakmeter.extraction.matching import Explanations, matching
 from leakmeter.extraction.reader import Lesson
+from leakmeter.extraction.unsmoothed import unsmoothed
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.explanations.protections import contradictions
 from leakmeter.seeds import stream
@@ -77,6 +78,38 @@ def test_a_protected_slope_of_a_probability_near_zero_is_no_division_by_zero(pro
         assert all(torch.isfinite(each.grad).all() for each in student.parameters() if each.grad is not None)
 
 
+@pytest.mark.parametrize("protection", ["", "/sign"])
+def test_smoothgrad_of_a_sure_victim_tells_nearly_what_the_gradient_does(protection: str) -> None:
+    """Slopes of its probabilities vanish at most inputs, and their mean over noise is that of a few draws."""
+    victim, x = network(20, 5, scale=6.0), torch.randn(20, 20, generator=stream(3, "x"))
+    assert float(victim(x).detach().softmax(1).max(1).values.median()) > 0.99
+    test, found = torch.randn(1000, 20, generator=stream(4, "x")), {}
+    for explanation in ("gradient", "smoothgrad:10,0.05"):
+        door = oracle(victim, f"probs+{explanation}{protection}", 20, 20)
+        made = lm.extract("gradients", door, pool=x, student="mlp:24", test=test, recipe=SHORT, joint=True)
+        found[explanation] = made.curve[-1].score.fidelity
+    assert found["smoothgrad:10,0.05"] > found["gradient"] - 0.05
+
+
+@pytest.mark.parametrize("width", [1.0, 10.0])
+def test_smoothgrad_of_probabilities_is_turned_back_into_gradients(width: float) -> None:
+    """Of a probability whose logarithm is linear the noise makes the mean slope longer by a known factor."""
+    net = nn.Linear(4, 2)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor([[3.0, -2.0, 1.0, 5.0], [0.0, 0.0, 0.0, 0.0]]) / width)
+        net.bias.copy_(torch.tensor([-25.0, 0.0]))
+    victim = lm.load_victim(net, input_shape=(4,), low=0.0, high=width)
+    x, slope = width * torch.rand(3, 4, generator=stream(0, "x")), net.weight[0].detach()
+    asked = lm.Oracle(victim, "probs+smoothgrad:20000,0.2")
+    answer = asked.query(x)
+    found = (unsmoothed(answer, asked.spec).explanation / answer.probs[:, :, None])[:, 0]
+    long = (answer.explanation / answer.probs[:, :, None])[:, 0]
+    assert float(long.norm(dim=1).min()) > 1.5 * float(slope.norm())
+    assert torch.allclose(found, slope.expand(3, 4), rtol=0.1, atol=0.05 / width)
+    far = lm.Oracle(victim, "probs+smoothgrad:10,5.0")
+    assert unsmoothed(kept := far.query(x), far.spec) is kept  # from all over, and no gradient of this place
+
+
 def test_classes_a_view_hides_or_rounds_away_weigh_nothing() -> None:
     victim, x = network(scale=2.0), torch.randn(20, 6)
     answer = oracle(victim, "top:2+gradient").query(x)
@@ -96,11 +129,11 @@ def test_slopes_times_inputs_tell_what_slopes_do_wherever_the_input_is_not_zero(
     assert errors[1].item() == pytest.approx(errors[0].item(), rel=1e-3)
 
 
-@pytest.mark.parametrize("explanation", ["shap:60", "lime:3000", "smoothgrad:3000,0.5"])
-def test_whoever_explains_by_chance_is_not_taught_to_explain_by_none(explanation: str) -> None:
+@pytest.mark.parametrize("view", ["probs+shap:60", "probs+lime:3000", "logits+smoothgrad:3000,0.5"])
+def test_whoever_explains_by_chance_is_not_taught_to_explain_by_none(view: str) -> None:
     victim, rows, draws = network(scale=2.0), torch.arange(8).repeat(2), stream(0, "a")
     x = torch.rand(8, 6, generator=stream(1, "x"))
-    door = lm.Oracle(lm.load_victim(victim, input_shape=(6,), low=-1.0, high=1.0), f"probs+{explanation}")
+    door = lm.Oracle(lm.load_victim(victim, input_shape=(6,), low=-1.0, high=1.0), view)
     told = matching(x, door.query(x), door.spec)
     errors = [told.loss(victim, x[rows], rows, draws)[1].item() for _ in range(200)]
     assert abs(sum(errors) / len(errors)) < 0.01  # of the victim itself
@@ -161,6 +194,19 @@ def test_the_same_seed_gives_the_same_copy() -> None:
     weights = [torch.cat([p.flatten() for p in made.substitute.parameters()]) for made in (first, second, other)]
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
+
+
+def test_who_has_no_data_asks_what_looks_like_inputs_and_copies_pictures_into_a_wide_network() -> None:
+    """Noise about the middle of the box is no picture: all of its pixels are grey."""
+    for shape in ((1, 12, 12), (144,)):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Flatten(), nn.Linear(144, 3))
+        door = lm.Oracle(lm.load_victim(net, input_shape=shape, low=0.0, high=1.0), "probs+gradient", 30)
+        made = lm.extract("gradients", door, recipe=Recipe(steps=1))
+        assert made.queries is not None
+        assert made.queries.shape[1:] == shape
+        assert float((made.queries == 0).float().mean()) > 0.2
+        assert made.student == ("lenet:24" if len(shape) == 3 else "mlp")
 
 
 @pytest.mark.parametrize("pool", ["procedural", "gaussian"])

@@ -16,6 +16,7 @@ from leakmeter.victims.victim import Victim
 
 _ATTACKS = ("auto", "plain", "gradients", "counterfactual", "exact", "exact-values")
 _FOR_TABLES = (*_ATTACKS, "exact-tree")
+_READERS = ("gradients", "counterfactual")
 _SMALL = 100  # inputs; reading a model off its values asks for each of them and each unit several times
 _CORES = 2  # that the time of a plan which sets no limit is reckoned for, whatever the machine has
 _MINUTES, _LARGE, _MINUTES_LARGE = 3.8, 1024, 24.0  # such a plan takes about so long: by the number of inputs
@@ -48,7 +49,10 @@ def complete(plan: Plan, victim: Victim, test: Dataset | None, processes: int = 
         names = [name for name in (_FOR_TABLES if table else _ATTACKS) if _suits(name, victim.spec, views)]
         control = () if plan.quick else _real_pool(plan, table, test is not None and test.y is None)
         public = () if plan.pool is None else (AttackPlan(name="auto", pool=plan.pool, data_dir=_folder(plan)),)
-        changes |= {"attacks": (*(AttackPlan(name=name) for name in names), *public, *control), "pool": None}
+        readers = () if plan.pool is None or table else _READERS  # what explains pictures of one's own tells most
+        known = {"pool": plan.pool, "data_dir": _folder(plan)}
+        usual = (AttackPlan(name=name, **(known if name in readers else {})) for name in names)
+        changes |= {"attacks": (*usual, *public, *control), "pool": None}
     return _in_time(plan.model_copy(update=changes), victim.spec, processes, limited=not plan.attacks)
 
 

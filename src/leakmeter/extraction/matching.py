@@ -6,6 +6,7 @@ scores. Where they are not (Grad-CAM, reasons, signs, ranks), the combination is
 
 Slopes of probabilities become slopes of their logarithms, protected or not: the probability to divide by is shown, and
 dividing by it changes neither signs nor ranks. Slopes times inputs are divided by the inputs, where these are not zero.
+SmoothGrad of probabilities is turned back into slopes (`unsmoothed.py`).
 
 A student is explained by few random draws where the server took many. The error of one draw, squared, is too large by
 how much draws differ, and would teach a student whose draws do not; the product of the errors of two is right.
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 
 from leakmeter.errors import NotApplicable
 from leakmeter.extraction.targets import answered_logits
+from leakmeter.extraction.unsmoothed import unsmoothed
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.explanations.base import Scores, as_often
 from leakmeter.victims.spec import VictimSpec
@@ -43,6 +45,7 @@ class Matching(Protocol):
 
 def matching(x: Tensor, answer: Answer, spec: VictimSpec) -> Matching:
     """How to compare a student with the explanations in an answer to `x`."""
+    answer = unsmoothed(answer, spec)
     explanation, protections = answer.view.explanation, answer.view.protections
     assert explanation is not None
     if explanation.name not in _SLOPES or not all(protection.linear for protection in protections):

@@ -19,13 +19,17 @@ from leakmeter.data.dataset import adapt
 from leakmeter.errors import BudgetExhausted
 from leakmeter.extraction.base import Attack, AttackJob, student_name
 from leakmeter.extraction.findings import Findings, class_counts, class_entropy
+from leakmeter.extraction.pictured import pictured
 from leakmeter.extraction.procedural import Procedural
+from leakmeter.extraction.sources import SOURCES
+from leakmeter.extraction.sources.tables import amounts, table_of
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
 from leakmeter.victims.spec import VictimSpec
 
-GAUSSIAN, PROCEDURAL = "gaussian", "procedural"
+GAUSSIAN, PROCEDURAL, USUAL = "gaussian", "procedural", "usual"
+_GREY, _COLOURED = ("drawings", "glyphs"), ("drawings", "glyphs", "photographs")
 _ENOUGH = 50_000  # queries of an endless source when neither stops nor a budget end the attack
 
 
@@ -33,12 +37,16 @@ class PoolAttack(Attack):
     """Asks a pool in order, each input once, and learns from all answers so far at every stop."""
 
     pool: str | Tensor = GAUSSIAN
-    """`gaussian`, `procedural`, a dataset's name or path (its train split), or a tensor of inputs."""
+    """`gaussian`, `procedural`, `usual`, a dataset's name or path (its train split), or a tensor of inputs."""
     first_classes: int | None = Field(default=None, ge=1)
     """Keep only the pool's first classes (SVHN_skew in DFME)."""
     data_dir: Path | None = None
     student: str | None = None
     """A model's name; None: lenet for images, mlp for features."""
+
+    def copied_into(self, spec: VictimSpec) -> str:
+        """The name of the network that a copy is."""
+        return student_name(self.student, spec)
 
     @abstractmethod
     def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob, spec: VictimSpec) -> None:
@@ -51,7 +59,7 @@ class PoolAttack(Attack):
         job.notes["pool"] = len(pool)
         stops = sorted({min(stop, len(pool)) for stop in job.stops}) or [len(pool)]
         answers: list[Answer] = []
-        student = job.student(self.student, oracle)
+        student = job.student(self.copied_into(oracle.spec), oracle)
         for before, stop in zip([0, *stops], stops, strict=False):
             try:
                 answers = [Answer.join([*answers, oracle.query_up_to_budget(pool[before:stop])])]
@@ -59,22 +67,22 @@ class PoolAttack(Attack):
                 if not answers:
                     raise
                 break
-            student, asked = job.student(self.student, oracle), len(answers[0])
+            student, asked = job.student(self.copied_into(oracle.spec), oracle), len(answers[0])
             self.learn(student, pool[:asked].float(), answers[0], job, oracle.spec)
             job.observe(student, asked)
             if asked < stop:
                 break
         return student, Findings(
             class_entropy=class_entropy(class_counts(answers[0].labels, oracle.spec.classes)),
-            student=student_name(self.student, oracle.spec),
+            student=self.copied_into(oracle.spec),
         )
 
     def _pool(self, spec: VictimSpec, job: AttackJob) -> Tensor:
         draws = stream(job.seed, "pool")
         if isinstance(self.pool, Tensor):
             return self.pool
-        if self.pool in (GAUSSIAN, PROCEDURAL):
-            make = gaussian if self.pool == GAUSSIAN else Procedural().draw
+        drawn = {GAUSSIAN: gaussian, PROCEDURAL: Procedural().draw, USUAL: usual}
+        if (make := drawn.get(self.pool)) is not None:
             return make(job.stops[-1] if job.stops else _ENOUGH, spec, draws)
         x = real_inputs(self.pool, self.data_dir, spec, self.first_classes)
         return x[torch.randperm(len(x), generator=draws)]
@@ -96,3 +104,13 @@ def gaussian(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
     if spec.low is None or spec.high is None:
         return spec.clamp(noise)
     return spec.clamp((spec.low + spec.high) / 2 + noise * (spec.high - spec.low) / 4)
+
+
+def usual(n: int, spec: VictimSpec, generator: torch.Generator) -> Tensor:
+    """What looks like inputs: pictures from every source in turn, rows as a table has them; else Gaussian noise."""
+    shown = pictured(spec)
+    if len(shown.input_shape) == 3:
+        names = _GREY if shown.input_shape[0] == 1 else _COLOURED
+        drawn = [SOURCES[name](-(-n // len(names)), shown, generator) for name in names]
+        return torch.stack(drawn, dim=1).reshape(-1, *spec.input_shape)[:n]
+    return gaussian(n, spec, generator) if table_of(spec) is None else amounts(n, spec, generator)

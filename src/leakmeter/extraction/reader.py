@@ -11,6 +11,7 @@ explanations are left aside and the answers learned on.
 from __future__ import annotations
 
 import copy
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -21,8 +22,7 @@ from torch import Tensor, nn
 from leakmeter.errors import Inconclusive
 from leakmeter.evaluation.score import predict
 from leakmeter.extraction.base import AttackJob
-from leakmeter.extraction.pool import GAUSSIAN, PoolAttack
-from leakmeter.extraction.sources.tables import amounts, table_of
+from leakmeter.extraction.pool import USUAL, PoolAttack
 from leakmeter.extraction.students.scaled import by_feature
 from leakmeter.extraction.targets import answered_scores, kl_loss, two_columns
 from leakmeter.oracle.answer import Answer
@@ -34,6 +34,8 @@ _LEAST, _SHARE, _MOST = 8, 3, 250  # answers from which one in so many is held o
 _SHORTER = 2  # a trial takes this fraction of the steps
 _WIDE = 64  # rows of a batch of answers alone, which cost little
 _LEAST_SPREAD = 1e-3
+_WIDER, _SMALL = "lenet:24", 4096  # the student of pictures of so many numbers
+_FEWER = 3  # times fewer steps of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,7 @@ class Reader(PoolAttack):
     """Queries a pool, learns the answers, then what explains them."""
 
     reads_explanations: ClassVar[bool] = True
+    pool: str | Tensor = USUAL
     joint: bool = False
     """Both from the start, and never without explanations: as published."""
     recipe: Recipe
@@ -57,22 +60,27 @@ class Reader(PoolAttack):
     def lesson(self, x: Tensor, answer: Answer, spec: VictimSpec) -> Lesson:
         """What answers and explanations together teach."""
 
-    def _pool(self, spec: VictimSpec, job: AttackJob) -> Tensor:
-        """Of tables rows that look as rows do."""
-        if isinstance(self.pool, str) and self.pool == GAUSSIAN and job.stops and table_of(spec) is not None:
-            return amounts(job.stops[-1], spec, stream(job.seed, "pool"))
-        return super()._pool(spec, job)
+    def copied_into(self, spec: VictimSpec) -> str:
+        """Of pictures a wide network: explanations tell so much of each answer that a narrow one learns it badly."""
+        wide = len(spec.input_shape) == 3 and spec.features <= _SMALL
+        return self.student or (_WIDER if wide else super().copied_into(spec))
+
+    def lasting(self, spec: VictimSpec) -> Recipe:
+        """How it learns: as given; else the wide network has fewer steps, each of which costs more and teaches more."""
+        chosen = self.student is None and "recipe" not in self.model_fields_set
+        return _fewer(self.recipe, _FEWER) if chosen and self.copied_into(spec) == _WIDER else self.recipe
 
     def learn(self, student: nn.Module, x: Tensor, answer: Answer, job: AttackJob, spec: VictimSpec) -> None:
         """Fits the student to the answers, and to the explanations if that helps."""
+        recipe = self.lasting(spec)
         with by_feature(spec, x, student, job.device) as network:
             ignored = not self.joint and len(x) >= _LEAST and not self._helps(network, x, answer, job, spec)
             if not self.joint:
-                self._learn(network, answers_alone(x, answer), job, "answers", len(x))
+                self._learn(network, answers_alone(x, answer), recipe, job, "answers", len(x))
             before = copy.deepcopy(network.state_dict())
             try:
                 lesson = answers_alone(x, answer) if ignored else self.lesson(x, answer, spec)
-                self._learn(network, lesson, job, "student", len(x))
+                self._learn(network, lesson, recipe, job, "student", len(x))
             except Inconclusive:  # it diverged: what the answers taught is left
                 if ignored or self.joint:
                     raise
@@ -86,25 +94,26 @@ class Reader(PoolAttack):
         order = torch.randperm(len(x), generator=stream(job.seed, "held out", len(x)))
         many = min(_MOST, len(x) // _SHARE)
         held, rest = order[:many], order[many:]
-        quiet, shorter = replace(job, checkpoints=None), self.model_copy(update={"recipe": _shorter(self.recipe)})
+        quiet, shorter = replace(job, checkpoints=None), _fewer(self.lasting(spec), _SHORTER)
         alone, lesson = answers_alone(x[rest], answer.rows(rest)), self.lesson(x[rest], answer.rows(rest), spec)
         blind = copy.deepcopy(network)
-        shorter._learn(blind, alone, quiet, "trial", len(x))
+        self._learn(blind, alone, shorter, quiet, "trial", len(x))
         reader = copy.deepcopy(blind)
         try:
-            shorter._learn(reader, lesson, quiet, "trial with explanations", len(x))
+            self._learn(reader, lesson, shorter, quiet, "trial with explanations", len(x))
         except Inconclusive:  # it diverged
             return False
-        shorter._learn(blind, alone, quiet, "trial without", len(x))
+        self._learn(blind, alone, shorter, quiet, "trial without", len(x))
         read, ignored = (_distance(each, x[held], answer.rows(held)) for each in (reader, blind))
         return read <= ignored
 
-    def _learn(self, network: nn.Module, lesson: Lesson, job: AttackJob, name: str, n: int) -> None:
+    @staticmethod
+    def _learn(network: nn.Module, lesson: Lesson, recipe: Recipe, job: AttackJob, name: str, n: int) -> None:
         fit(
             network,
             lesson.data,
             lesson.loss,
-            self.recipe.model_copy(update={"batch": lesson.batch}),
+            recipe.model_copy(update={"batch": lesson.batch}),
             seed=derive(job.seed, "fit", name, n),
             progress=job.progress,
             title=f"{name} at {n:,} queries",
@@ -134,6 +143,6 @@ def _distance(model: nn.Module, x: Tensor, answer: Answer) -> float:
     return 1 - float(torch.cosine_similarity(one, other, dim=0))
 
 
-def _shorter(recipe: Recipe) -> Recipe:
+def _fewer(recipe: Recipe, times: float) -> Recipe:
     whole = {"steps": recipe.steps, "epochs": recipe.epochs}
-    return recipe.model_copy(update={name: -(-n // _SHORTER) for name, n in whole.items() if n is not None})
+    return recipe.model_copy(update={name: math.ceil(n / times) for name, n in whole.items() if n is not None})

@@ -45,12 +45,12 @@ class Panel:
 
 
 def pictures(settings: StudyOptions, seed: int) -> Panel:
-    """LeNet on MNIST, copied into LeNet from images of the train split; in the quick version on digits."""
+    """LeNet on MNIST, copied into a wider one from images of the train split; in the quick version on digits."""
     data = "digits" if settings.quick else "mnist"
     train, test = (load(data, split, settings.data_dir) for split in ("train", "test"))
     victim = load_victim(network_of(settings, data, "lenet", seed), input_shape=train.input_shape, low=0.0, high=1.0)
     order = torch.randperm(len(train), generator=stream(seed, "thief"))
-    return Panel(f"{data} lenet", victim, train.x[order], test.labelled(), "lenet")
+    return Panel(f"{data} lenet", victim, train.x[order], test.labelled(), "lenet:24")
 
 
 def table(settings: StudyOptions, name: str, seed: int) -> Panel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakmeter.studies.ours._pareto import NONE, cheapest, front, leaks
+from leakmeter.studies.ours._pareto import NONE, cheapest, front, leak_of, leaks
 
 Facts = dict[str, Any]
 TITLES = {
@@ -35,7 +35,7 @@ def sentence(found: dict[str, Any]) -> str:
 
 
 def _least(name: str, rows: dict[str, Facts]) -> str:
-    points, blind = leaks(rows), next(iter(rows[NONE]["fidelity"].values()))["mean"]
+    points, blind = leaks(rows), leak_of(rows[NONE])["mean"]
     row = cheapest(points)
     leak, use = points[row]
     most = max(use for _, use in points.values())
