@@ -39,11 +39,12 @@ def trees(case: Case, view: str, x: Tensor, truth: Reference) -> float:
     return float((torch.as_tensor(named) == truth.answer.labels).double().mean())
 
 
-def network(case: Case, view: str, x: Tensor, truth: Reference, seed: int) -> float:
-    """One network, LeNet for pictures and two layers for tables, of 1,500 steps."""
+def network(case: Case, view: str, x: Tensor, truth: Reference, seed: int, student: str | None = None) -> float:
+    """One network of 1,500 steps: the named one, else LeNet for pictures and two layers for tables."""
     oracle = Oracle(case.victim, view, len(x))
     recipe = {"steps": 1500, "batch": 128, "lr": 2e-3, "schedule": "cyclic"}
-    score = extract("surrogate", oracle, seed=seed, test=truth, pool=x.float(), recipe=recipe).curve[-1].score
+    copy = extract("surrogate", oracle, seed=seed, test=truth, pool=x.float(), recipe=recipe, student=student)
+    score = copy.curve[-1].score
     assert score is not None
     return score.fidelity
 

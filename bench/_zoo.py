@@ -43,6 +43,11 @@ class Case:
         """Whether its inputs are colour pictures."""
         return len(self.test.shape) == 4 and self.test.shape[1] == 3
 
+    @property
+    def grey(self) -> bool:
+        """Whether its inputs are pictures without colours."""
+        return len(self.test.shape) == 4 and not self.colour
+
 
 def estimator(model, data, budget: int) -> Case:
     """A scikit-learn style model behind the box of its training rows."""
@@ -76,9 +81,9 @@ def picture(network: nn.Module, data: str, budget: int, folder: Path | None, poo
     return Case(load_victim(network.eval(), **options), test, budget, pool, classes)
 
 
-def lenet(data: str, budget: int, folder: Path | None) -> Case:
-    """A LeNet trained here, by a seed that no study uses."""
-    return picture(trained(data, seed=7, data_dir=folder), data, budget, folder)
+def lenet(data: str, budget: int, folder: Path | None, model: str = "lenet") -> Case:
+    """A LeNet, or another network, trained here by a seed that no study uses."""
+    return picture(trained(data, model, seed=7, data_dir=folder), data, budget, folder)
 
 
 def onnx(path: Path, data: str, budget: int, folder: Path | None, mean=(0.0,), std=(1.0,)) -> Case:
@@ -163,6 +168,8 @@ def zoo(data: Path | None, strangers: Path | None) -> dict[str, Callable[[], Cas
         "MNIST LeNet": lambda: lenet("mnist", 2000, data),
         "MNIST LeNet, few queries": lambda: lenet("mnist", 500, data),
         "MNIST LeNet, many queries": lambda: lenet("mnist", 5000, data),
+        "MNIST MLP": lambda: lenet("mnist", 2000, data, "mlp"),
+        "Fashion-MNIST MLP": lambda: lenet("fashion-mnist", 2000, data, "mlp"),
         "Fashion-MNIST LeNet": lambda: lenet("fashion-mnist", 5000, data),
         "Fashion-MNIST LeNet, many queries": lambda: lenet("fashion-mnist", 20_000, data),
         "CIFAR-10 ResNet-20": lambda: picture(resnet20(where / "cifar10-resnet20.safetensors"), "cifar10", 5000, data),

@@ -5,7 +5,8 @@
 
 All thieves but `auto` are given the queries that `auto` asked, so what differs is what they make of the answers. Plain:
 logistic regression on the labels; of rows boosted trees; one network (LeNet of pictures, two layers of tables) of 1,500
-steps; for colour pictures also four convolutions that learn softened answers under flips and shifts for 3,000 steps
+steps, of grey pictures also one of dense layers; for colour pictures also four convolutions that learn softened answers
+under flips and shifts for 3,000 steps
 (`_plain.py`). For rows one plain thief asks for itself: boosted trees on uniform points. Writes results/bench/NAME.json
 after every cell; cells already there are not computed again.
 """
@@ -63,6 +64,7 @@ def thieves(case: Case, view: str, seed: int, effort: float, data: Path | None) 
         "logistic regression": _plain.logistic(case, x, truth),
         "plain network": _plain.network(case, view, x, truth, seed),
         **_of_rows(case, view, x, truth, seed),
+        **({"plain dense network": _plain.network(case, view, x, truth, seed, "mlp:256")} if case.grey else {}),
         **({"plain distillation": _plain.distilled(case, view, x, truth, seed)} if case.colour else {}),
         **_art(case, view, x, truth, seed),
     }

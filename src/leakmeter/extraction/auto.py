@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
 from leakmeter.extraction.base import Attack, AttackJob
-from leakmeter.extraction.chooser import LEAST, MULTIPLIED, SMALL, Chooser, trial_seconds
+from leakmeter.extraction.chooser import LEAST, SMALL, Chooser, growth, trial_seconds
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
 from leakmeter.extraction.pictured import AsPicture, PicturedOracle, pictured
 from leakmeter.extraction.pool import real_inputs
@@ -73,7 +73,7 @@ class Auto(Attack):
         for stop in stops:
             for n in (before + (stop - before) * turn / rounds for turn in range(1, rounds + 1)):
                 if n >= LEAST:
-                    all_anew = n >= MULTIPLIED * searched
+                    all_anew = n >= growth(last=n >= stops[-1] and len(spec.input_shape) == 3) * searched
                     trials = len(students) + others if all_anew else AGAIN
                     searched = n if all_anew else searched
                     trial = trial_seconds(self.seconds_for(round(n), spec), self.effort, spec)

@@ -122,7 +122,8 @@ class Chooser:
         held = rows[: max(1, round(self.attack.held_out * len(x)))]
         learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
         part = Parted(x, self.asker.answer, learned, held)
-        if len(x) < MULTIPLIED * self.searched:
+        last = self.pictures and len(x) >= max(self.job.stops, default=0)
+        if len(x) < growth(last=last) * self.searched:
             again = close(self.ranking, self.doubt)
             again.sort(
                 key=lambda trial: self.students.index(trial.candidates[0].student)
@@ -152,7 +153,8 @@ class Chooser:
     def _search(self, part: Parted, name: str) -> list[Tried]:
         """Students first, then for the best of them other ways to read answers, then the other augmentations."""
         ways, changes = self._readings(), augmentations(self.spec)
-        trials = [self._try(Candidate(student, ways[0], changes[0]), part, name) for student in self.students]
+        usual = {name: changes[0] if STUDENTS[name].spatial else changes[-1] for name in self.students}
+        trials = [self._try(Candidate(student, ways[0], usual[student]), part, name) for student in self.students]
         trials = self._in_time(trials, part, name)
         for trial in part.ranked(trials)[: 1 if self.pictures else _READERS]:
             one = trial.candidates[0]
@@ -164,8 +166,8 @@ class Chooser:
                 trials += [self._try(other, part, name) for other in others]
         if len(ways) > 1:
             trials = self._labels_or_more(trials, part, name)
-        for change in changes[1:]:
-            best = part.ranked(trials)[0].candidates[0]
+        best = part.ranked(trials)[0].candidates[0]
+        for change in (change for change in changes if change != best.augmentation):
             errors = _ERRORS if self.spec.features > SMALL else 1.0
             trials += self._if_better(replace(best, augmentation=change), trials, part, name, errors)
         return trials
@@ -173,7 +175,8 @@ class Chooser:
     def _in_time(self, trials: list[Tried], part: Parted, name: str) -> list[Tried]:
         """The trials without students that are ahead of what sees most of a picture only because that learns slower.
 
-        So it is tried again for a good part of the time that the copy will have; whom it overtakes is not tried again.
+        So both are tried again for a good part of the time that the copy will have. Whom it overtakes is left out until
+        all are compared anew: few answers must not decide for many.
         """
         most, best = self.students[0], part.ranked(trials)[0]
         own = [trial for trial in trials if trial.candidates[0].student == most]
@@ -181,15 +184,12 @@ class Chooser:
             return trials
         first = part.ranked(own)[0]
         seconds = self._seconds(max((len(part.x), *self.job.stops))) / _IN_TIME
-        longer = self._try(first.candidates[0], part, f"{name}-longer", seconds)
-        if longer.held_out < best.held_out - _ERRORS * part.error(best.held_out):
+        slower, sooner = (self._try(one.candidates[0], part, f"{name}-longer", seconds) for one in (first, best))
+        reached = max(best.held_out, sooner.held_out)
+        if slower.held_out < reached - part.error(reached):
             return trials
         self.tried |= {str(trial): trial.held_out for trial in trials}
-        ahead = {one.student for trial in trials if trial.held_out > first.held_out for one in trial.candidates} - {
-            most
-        }
-        self.students = tuple(name for name in self.students if name not in ahead)
-        return [trial for trial in trials if trial.candidates[0].student not in ahead]
+        return own + [trial for trial in trials if trial not in own and trial.held_out <= first.held_out]
 
     def _labels_or_more(self, trials: list[Tried], part: Parted, name: str) -> list[Tried]:
         """The trials, with one of labels alone if these are better: a defense may have spoiled the rest of the answers.
@@ -245,16 +245,20 @@ class Chooser:
         """The winner, from all answers; of small inputs the mean of several of it, which is steadier."""
         x, answer, members = self.asker.x, self.asker.answer, [*best.candidates]
         if self.spec.features <= SMALL and any(STUDENTS[one.student].trained for one in members):
-            members *= max(1, min(_MEMBERS, int(self._seconds(len(x)) / self._least())) // len(members))
+            members *= max(1, min(_MEMBERS, int(self._seconds(len(x)) / self._least(members[0]))) // len(members))
         seconds = self._seconds(len(x)) / len(members)
         learned = [self.fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
         return learned[0] if len(members) == 1 else Mean(learned)
 
-    def _least(self) -> float:
-        """Seconds that a member has at least: one network that has learned to the end beats several that have not."""
-        if len(self.spec.input_shape) == 3:
-            return max(_MEMBER, self.spec.features / _A_SECOND)
-        return _MEMBER_OF_ROWS
+    def _least(self, first: Candidate) -> float:
+        """Seconds that a member has at least.
+
+        One network of pictures that has learned scores to the end beats several that have not; labels say so little
+        that the mean of several gains more.
+        """
+        exact = first.reading in ("squared", "softened", "logits", "probs") and len(self.spec.input_shape) == 3
+        least, a_second = (_MEMBER_OF_SCORES, _A_SECOND_OF_SCORES) if exact else (_MEMBER, _A_SECOND)
+        return max(least, self.spec.features / a_second)
 
     def fit(self, candidate: Candidate, x: Tensor, answer: Answer, name: str, seconds: float) -> nn.Module:
         """What a candidate makes of some answers in about so many seconds."""
@@ -273,7 +277,12 @@ def trial_seconds(copy: float, effort: float, spec: VictimSpec) -> float:
     return max(copy / share, _SHORTEST * min(1.0, effort / _LITTLE))
 
 
-LEAST, MULTIPLIED = 40, 4  # answers from which some are held out; growth after which all is compared again
+def growth(*, last: bool) -> float:
+    """How many times as many answers there must be for all to be compared anew; `last`: for the copy that counts."""
+    return 2.0 if last else 4.0
+
+
+LEAST = 40  # answers from which some are held out
 _TRIALS, _TRIALS_LARGE, _SHORTEST = 8, 12, 1.0  # a trial takes this fraction of a copy's time, some seconds at least
 SMALL = 1024  # features up to which a network has time enough to learn twice
 _ERRORS = 2.0  # standard errors by which to learn from less must be better
@@ -283,5 +292,5 @@ _FEW = 100  # answers held out below which their word is worth half
 _LITTLE = 0.2  # effort below which also these are cut
 _READERS = 2  # students that try every reading, of small inputs
 _MEMBERS = 4  # copies at most whose mean is taken
-_MEMBER, _A_SECOND = 12.0, 13  # seconds that each has at least of pictures: so many, and one for so many features
-_MEMBER_OF_ROWS = 2.0
+_MEMBER, _A_SECOND = 2.0, 80  # seconds that each has at least: so many, and one for so many features
+_MEMBER_OF_SCORES, _A_SECOND_OF_SCORES = 12.0, 13

@@ -45,6 +45,8 @@ class Student(ABC):
 
     differentiable: ClassVar[bool]
     """Whether its gradients are worth anything to an attacker."""
+    spatial: bool = False
+    """Whether a picture moved a little is nearly the same to it: any other is learned from turned pictures worse."""
     trained: ClassVar[bool] = False
     """Whether it is trained from a random start, by the loss of its reading: the mean of several is steadier."""
 

@@ -34,6 +34,7 @@ class Network(Student):
     """A network of `leakmeter.models`, its name made from the victim's spec; None: not for such inputs."""
 
     model: Callable[[VictimSpec], str | None]
+    spatial: bool = True
     differentiable = True
     trained = True
 
@@ -143,7 +144,7 @@ def _side(spec: VictimSpec) -> int:
     return min(spec.input_shape[1:]) if len(spec.input_shape) == 3 else 0
 
 
-DENSE = Network(lambda spec: "dense" if spec.features <= 1024 else None)
+DENSE = Network(lambda spec: "dense" if spec.features <= 1024 else None, spatial=False)
 LENET = Network(lambda spec: "lenet:12" if 8 <= _side(spec) < 32 and spec.input_shape[0] == 1 else None)
 CONVOLUTIONAL = Network(
     lambda spec: None if _side(spec) < 8 else "small-conv:16" if spec.input_shape[0] == 1 else "small-conv:32"
