@@ -50,6 +50,7 @@ def test_no_limit_is_made_up_where_the_first_copy_was_good_enough_already(make_a
 
     limit = steps(with_arms(make_audit(views=("logits",)), at_once))[0]
     assert limit.startswith("Do not count on a rate limit. A 90% copy (procedural, seeing logits) costs at most 250 ")
+    assert "250 queries, the fewest that were tried; no limit that" in limit
     assert "1 query a day" not in limit
 
 

@@ -115,9 +115,8 @@ def _limit(result: AuditResult, bare: Sequence[Surface]) -> Iterator[Sequence[Pa
         yield (
             Strong("Do not count on a rate limit."),
             f" {copy.what[0].upper()}{copy.what[1:]} ({copy.by}, seeing {copy.view}) costs at most "
-            f"{many(copy.queries, 'query', 'queries')}, and no try was short of it beyond {count(copy.short)}; "
-            "no limit that honest clients could live with is known to make it take a month. Show less, or audit with "
-            "smaller stops to see what fewer queries buy.",
+            f"{many(copy.queries, 'query', 'queries')}, {_before(copy)}; no limit that honest clients could live "
+            "with is known to make it take a month. Show less, or audit with smaller stops to see what fewer queries buy.",
         )
     else:
         assumed = "" if result.plan.get("queries_per_day") else ", which stands in because the plan names no limit"
@@ -127,6 +126,13 @@ def _limit(result: AuditResult, bare: Sequence[Surface]) -> Iterator[Sequence[Pa
             f"{count(copy.short)} queries, instead of {days(copy.queries / now)} at most at {count(now)} a "
             f"day{assumed}. Honest clients who ask more have to wait; an attacker with many accounts does not.",
         )
+
+
+def _before(copy: _Copy) -> str:
+    """What is known of fewer queries."""
+    if not copy.short:
+        return "the fewest that were tried"
+    return f"and no try was short of it beyond {count(copy.short)}"
 
 
 def _cheapest(result: AuditResult, bare: Sequence[Surface]) -> _Copy | None:
