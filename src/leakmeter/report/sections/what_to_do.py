@@ -116,7 +116,8 @@ def _limit(result: AuditResult, bare: Sequence[Surface]) -> Iterator[Sequence[Pa
             Strong("Do not count on a rate limit."),
             f" {copy.what[0].upper()}{copy.what[1:]} ({copy.by}, seeing {copy.view}) costs at most "
             f"{many(copy.queries, 'query', 'queries')}, {_before(copy)}; no limit that honest clients could live "
-            "with is known to make it take a month. Show less, or audit with smaller stops to see what fewer queries buy.",
+            "with is known to make it take a month. Show less, or audit with smaller stops to see what fewer queries "
+            "buy.",
         )
     else:
         assumed = "" if result.plan.get("queries_per_day") else ", which stands in because the plan names no limit"
