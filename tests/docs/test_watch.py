@@ -44,3 +44,16 @@ def test_whose_accounts_are_taken_for_one() -> None:
     assert f"{as_one} of {thieves} thieves" in PAGE
     assert f"{found['honest put together with others']} of {found['honest']} honest clients" in PAGE
     assert f"{found['natural accounts put together']} of {10 * found['scenes']} accounts" in PAGE
+
+
+def test_a_long_log() -> None:
+    found = held("bench/watch-scan.json")
+    assert f"`{found['command']}`" in PAGE
+    clock = int(found["seconds to read"] + found["seconds to rank"])
+    said = (
+        f"in {clock} seconds by the clock on a busy machine ({found['seconds of computing for both']:.0f} of computing"
+    )
+    assert said in PAGE
+    assert f"at most {found['peak memory in MB']} MB" in PAGE
+    assert found["rows"] == found["read"] == 10_000_000
+    assert found["new when read again"] == 0
