@@ -123,6 +123,11 @@ class HonestCost(Settings):
     queries: int | None = Field(default=None, ge=1)
     """Queries that one client must be allowed at least."""
 
+    def allows(self, accuracy_loss: float | None, distortion: float | None) -> bool:
+        """Whether a defense may cost that; what was not measured is not allowed where there is a bound on it."""
+        pairs = ((accuracy_loss, self.accuracy_loss), (distortion, self.distortion))
+        return all(most is None or (paid is not None and paid <= most) for paid, most in pairs)
+
 
 class TransferPlan(Settings):
     """What to try with the copy: adversarial examples made on it, measured on the victim."""

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from leakmeter.evaluation.intervals import exact
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "watch.md").read_text()
 
@@ -44,3 +46,26 @@ def test_whose_accounts_are_taken_for_one() -> None:
     assert f"{as_one} of {thieves} thieves" in PAGE
     assert f"{found['honest put together with others']} of {found['honest']} honest clients" in PAGE
     assert f"{found['natural accounts put together']} of {10 * found['scenes']} accounts" in PAGE
+
+
+def test_a_long_log() -> None:
+    found = held("bench/watch-scan.json")
+    assert f"`{found['command']}`" in PAGE
+    clock = int(found["seconds to read"] + found["seconds to rank"])
+    said = (
+        f"in {clock} seconds by the clock on a busy machine ({found['seconds of computing for both']:.0f} of computing"
+    )
+    assert said in PAGE
+    assert f"at most {found['peak memory in MB']} MB" in PAGE
+    assert found["rows"] == found["read"] == 10_000_000
+    assert found["new when read again"] == 0
+
+
+def test_the_nights() -> None:
+    found = held("bench/watch-nights.json")
+    assert f"`{found['command']}`" in PAGE
+    assert f"{len(found['runs'])} of its scenes run" in PAGE
+    most = exact(found["honest flagged"], found["honest"]).high
+    assert f"{found['honest']} honest clients, {found['honest flagged']} flagged (at most {most:.1%})" in PAGE
+    said = f"{found['found before 90%']} of {found['thieves that pass 80%']} thieves that pass 80 % found before 90 %"
+    assert said in PAGE.replace("\n", " ")

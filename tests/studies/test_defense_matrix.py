@@ -33,3 +33,17 @@ def test_labels_alone_count_behind_what_keeps_them_and_the_best_of_each_seed_is_
     assert rows["mad:1"]["fidelity"]["label-only"]["values"] == [0.2, 0.0]
     assert rows["mad:1"]["best"]["mean"] == pytest.approx(0.25)
     assert (rows["none"]["seeds"], rows["none"]["distortion"]) == (2, 0.2)
+
+
+def test_a_run_that_was_stopped_in_the_middle_of_a_seed_counts_the_seeds_that_are_whole() -> None:
+    """It goes on where it was, and its table is written on the way."""
+    made = cells({"none/naive": [0.8, 0.9], "none/label-only": [0.7, 0.6], "top:1/naive": [0.5, 0.4]})
+    for key in ("top:1/naive", "top:1/honest"):
+        del made[f"digits/digits/{key}/seed1"]
+    rows = {row["defense"]: row for row in table(made)}
+    assert (rows["none"]["seeds"], rows["top:1"]["seeds"]) == (2, 1)
+    assert rows["top:1"]["fidelity"]["label-only"]["values"] == [0.7]
+    del made["digits/digits/none/label-only/seed1"]
+    assert {row["defense"]: row["seeds"] for row in table(made)} == {"none": 1, "top:1": 1}
+    begun = {key: cell for key, cell in made.items() if "top:1" not in key or "honest" in key}
+    assert [row["defense"] for row in table(begun)] == ["none"]

@@ -9,13 +9,17 @@ from leakmeter.report.words import count, percent, span, surface_words
 from leakmeter.results import AuditResult, Recommendation, Remedy
 
 
-def remedy_steps(result: AuditResult) -> Iterator[Sequence[Part]]:
-    """Nothing where there is no policy, or it holds as things are."""
+def remedy_steps(result: AuditResult, sound: bool) -> Iterator[Sequence[Part]]:
+    """Nothing where there is no policy, or it holds as things are.
+
+    Where some check fails, no more than that nothing holds: what holds there may only have been attacked too weakly.
+    """
     found = result.verdict.recommendation
     if found is None or result.verdict.outcome == "pass":
         return
     if not found.remedies:
-        yield _none(found)
+        yield _none(found, sound)
+    if not found.remedies or not sound:
         return
     bounds = result.plan.get("honest") or {}
     stated = any(value is not None for value in bounds.values())
@@ -31,10 +35,12 @@ def remedy_steps(result: AuditResult) -> Iterator[Sequence[Part]]:
         yield Strong(f"Or, {how}: {_what(other)}."), _says(other)
 
 
-def _none(found: Recommendation) -> Sequence[Part]:
+def _none(found: Recommendation, sound: bool) -> Sequence[Part]:
     tried = f"None of the {found.tried} ways to show answers that were tried makes the policy hold"
     if not found.too_dear:
         return Strong(f"{tried}."), " Try stronger defenses, lower limits (smaller stops) or show less."
+    if not sound:
+        return (Strong(f"{tried} at the cost allowed."),)
     nearest = found.too_dear[0]
     return Strong(f"{tried} at the cost allowed."), f" The cheapest that does is {_what(nearest)}.{_says(nearest)}"
 

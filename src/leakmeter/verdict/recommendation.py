@@ -107,9 +107,7 @@ def _remedy(option: _Option, arms: list[Arm], limit: int | None, doubt: str) -> 
 
 
 def _allowed(remedy: Remedy, honest: HonestCost) -> bool:
-    """What was not measured is not allowed where the plan sets a bound on it."""
-    pairs = ((remedy.accuracy_loss, honest.accuracy_loss), (remedy.distortion, honest.distortion))
-    cheap = all(most is None or (paid is not None and paid <= most) for paid, most in pairs)
+    cheap = honest.allows(remedy.accuracy_loss, remedy.distortion)
     return cheap and (honest.queries is None or remedy.limit is None or remedy.limit >= honest.queries)
 
 

@@ -50,6 +50,7 @@ def test_no_limit_is_made_up_where_the_first_copy_was_good_enough_already(make_a
 
     limit = steps(with_arms(make_audit(views=("logits",)), at_once))[0]
     assert limit.startswith("Do not count on a rate limit. A 90% copy (procedural, seeing logits) costs at most 250 ")
+    assert "250 queries, the fewest that were tried; no limit that" in limit
     assert "1 query a day" not in limit
 
 
@@ -237,3 +238,23 @@ def test_a_policy_that_nothing_meets_has_no_remedy(make_audit):
 def test_a_policy_that_holds_needs_no_remedy(make_audit):
     lax = {"max_fidelity": {"queries": 8000, "value": 0.999}}
     assert not [step for step in steps(make_audit(policy=lax)) if "policy hold" in step]
+
+
+def test_a_defense_dearer_than_is_allowed_is_not_advised_though_it_helps(make_audit):
+    audit = make_audit(views=("probs",), defenses=("none", "noise:0.2"), policy=LINE, honest={"accuracy_loss": 0.005})
+    result = paid(audit, {"none": (0, 0), "noise:0.2": (0.3, 0.1)})
+    assert any(step.startswith("Put noise:0.2") for step in steps(paid(audit, {"none": (0, 0), "noise:0.2": (0, 1)})))
+    assert not [step for step in steps(result) if step.startswith("Put noise:0.2")]
+    assert "allows:  noise:0.2. The best copy falls by " in notes(result)
+    assert "Honest users pay 30.0% accuracy" in notes(result)
+
+
+def test_that_nothing_holds_is_said_also_where_some_attack_failed(make_audit):
+    """A defense behind which a naive attack learns nothing must not silence the answer that the owner asked for."""
+    bounds = {"accuracy_loss": 0.005, "distortion": 0.05, "queries": 8000}
+    audit = make_audit(views=("probs",), defenses=("none", "noise:0.2"), policy=LINE, honest=bounds, seeds=6)
+    result = paid(audit, {"none": (0, 0), "noise:0.2": (0.0, 0.1)})
+    checks = [check.model_copy(update={"ok": False}) for check in result.verdict.checks[:1]]
+    result = result.model_copy(update={"verdict": result.verdict.model_copy(update={"checks": checks})})
+    told = [step for step in steps(result) if "makes the policy hold" in step]
+    assert told == ["None of the 2 ways to show answers that were tried makes the policy hold at the cost allowed."]

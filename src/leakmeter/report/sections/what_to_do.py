@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from leakmeter.plan import Policy
+from leakmeter.plan import HonestCost, Policy
 from leakmeter.report.blocks import Block, Mono, Paragraph, Part, Section, Steps, Strong
 from leakmeter.report.remedies import remedy_steps
 from leakmeter.report.sections.defenses import defense_effects
@@ -41,13 +41,14 @@ def section(result: AuditResult, _: Path) -> Section:
     steps = [*_mend(result), *_exact(result)]
     blocks = _worth(result, bare)
     sound = all(check.ok for check in result.verdict.checks)  # else a weak attack must not read as safety
-    if sound:
-        steps += remedy_steps(result)
+    steps += remedy_steps(result, sound)
     if _cheapest(result, bare) is not None or (bare and sound):
         steps += _limit(result, bare)
     if worst is not None:
-        useful, useless = _sorted_out(result, worst, bare)
+        useful, dear, useless = _sorted_out(result, worst, bare)
         steps += [*useful, *_watch(result, worst)]
+        if dear:
+            blocks.append(Paragraph("Lowers the leak, at more than ", Mono("[honest]"), " allows: ", " ".join(dear)))
         if useless and sound:
             blocks.append(Paragraph("Tried, without a clear gain: ", "; ".join(useless), ".", muted=True))
     steps.append(_AGAIN)
@@ -114,9 +115,9 @@ def _limit(result: AuditResult, bare: Sequence[Surface]) -> Iterator[Sequence[Pa
         yield (
             Strong("Do not count on a rate limit."),
             f" {copy.what[0].upper()}{copy.what[1:]} ({copy.by}, seeing {copy.view}) costs at most "
-            f"{many(copy.queries, 'query', 'queries')}, and no try was short of it beyond {count(copy.short)}; "
-            "no limit that honest clients could live with is known to make it take a month. Show less, or audit with "
-            "smaller stops to see what fewer queries buy.",
+            f"{many(copy.queries, 'query', 'queries')}, {_before(copy)}; no limit that honest clients could live "
+            "with is known to make it take a month. Show less, or audit with smaller stops to see what fewer queries "
+            "buy.",
         )
     else:
         assumed = "" if result.plan.get("queries_per_day") else ", which stands in because the plan names no limit"
@@ -126,6 +127,13 @@ def _limit(result: AuditResult, bare: Sequence[Surface]) -> Iterator[Sequence[Pa
             f"{count(copy.short)} queries, instead of {days(copy.queries / now)} at most at {count(now)} a "
             f"day{assumed}. Honest clients who ask more have to wait; an attacker with many accounts does not.",
         )
+
+
+def _before(copy: _Copy) -> str:
+    """What is known of fewer queries."""
+    if not copy.short:
+        return "the fewest that were tried"
+    return f"and no try was short of it beyond {count(copy.short)}"
 
 
 def _cheapest(result: AuditResult, bare: Sequence[Surface]) -> _Copy | None:
@@ -152,24 +160,34 @@ def _asked(cell: CellResult) -> int:
     return cell.budget if cell.spending is None else cell.spending.queries
 
 
-def _sorted_out(result: AuditResult, worst: Surface, bare: Sequence[Surface]) -> tuple[list[Sequence[Part]], list[str]]:
-    """Views and defenses that clearly help, strongest first, and those that do not."""
-    options = [(surface, _show_less(worst, surface)) for surface in bare if surface is not worst]
+def _sorted_out(
+    result: AuditResult, worst: Surface, bare: Sequence[Surface]
+) -> tuple[list[Sequence[Part]], list[str], list[str]]:
+    """Views and defenses that clearly help, strongest first; those that cost too much; those that do not help."""
+    options = [(surface, _show_less(worst, surface), True) for surface in bare if surface is not worst]
     behind = {surface.defense: surface for surface in surfaces(result) if surface.view == worst.view}
+    bounds = HonestCost.model_validate(result.plan.get("honest") or {})
     options += [
-        (behind[each.defense], _defend(each.defense, each.accuracy_loss, each.distortion))
+        (
+            behind[each.defense],
+            _defend(each.defense, each.accuracy_loss, each.distortion),
+            bounds.allows(each.accuracy_loss, each.distortion),
+        )
         for each in defense_effects(result)
         if each.view == worst.view and each.defense != "none"
     ]
     options.sort(key=lambda option: _best(option[0]))
     useful: list[Sequence[Part]] = []
-    useless = []
-    for surface, (what, cost) in options:
-        if surely_below(surface, worst):
-            useful.append((Strong(what), f" {_fall(worst, surface)}{_policy(result, surface)} {cost}"))
-        else:
+    dear, useless = [], []
+    for surface, (what, cost), allowed in options:
+        says = f" {_fall(worst, surface)}{_policy(result, surface)} {cost}"
+        if not surely_below(surface, worst):
             useless.append(f"{surface.name}, {_reached(surface)}")
-    return useful, useless
+        elif allowed:
+            useful.append((Strong(what), says))
+        else:
+            dear.append(f"{surface.defense}.{says}")
+    return useful, dear, useless
 
 
 def _show_less(worst: Surface, other: Surface) -> tuple[str, str]:

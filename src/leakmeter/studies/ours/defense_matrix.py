@@ -123,21 +123,32 @@ def _cells(case: Case, text: str) -> list[tuple[str, Callable[[], dict[str, Any]
 
 
 def table(cells: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row for each victim, pool and defense: what each attacker reaches over seeds, and what honest users pay."""
-    groups: dict[tuple[str, str, str], dict[str, list[dict[str, Any]]]] = {}
+    """One row for each victim, pool and defense: what each attacker reaches over seeds, and what honest users pay.
+
+    A seed counts where all of that was measured: a run may have been stopped in the middle of one.
+    """
+    groups: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
     for key, cell in cells.items():
         dataset, pool, rest = key.split("/", 2)
-        text, name, _ = rest.rsplit("/", 2)
-        groups.setdefault((dataset, pool, text), {}).setdefault(name, []).append(cell)
-    return [_row(place, found, groups[*place[:2], NONE]) for place, found in groups.items()]
+        text, name, seed = rest.rsplit("/", 2)
+        groups.setdefault((dataset, pool, text), {}).setdefault(name, {})[seed] = cell
+    rows = [_row(place, found, groups[*place[:2], NONE]) for place, found in groups.items()]
+    return [row for row in rows if row is not None]
 
 
-def _row(place: tuple[str, str, str], found: dict[str, list[Any]], bare: dict[str, list[Any]]) -> dict[str, Any]:
+def _row(
+    place: tuple[str, str, str], found: dict[str, dict[str, Any]], bare: dict[str, dict[str, Any]]
+) -> dict[str, Any] | None:
     dataset, pool, text = place
-    copies = {name: found.get(name, bare[name] if name == "label-only" else []) for name in ATTACKERS}
-    reached = {name: [cell["fidelity"] for cell in cells] for name, cells in copies.items() if cells}
+    measured = {"label-only": bare.get("label-only", {}), **found}
+    whole = set.intersection(*(set(cells) for cells in measured.values()))
+    seeds = [seed for seed in measured["honest"] if seed in whole]
+    if not seeds or "naive" not in found:
+        return None
+    copies = {name: [measured[name][seed] for seed in seeds] for name in ATTACKERS if name in measured}
+    reached = {name: [cell["fidelity"] for cell in cells] for name, cells in copies.items()}
     best = [max(tries) for tries in zip(*reached.values(), strict=True)]
-    honest = found["honest"]
+    honest = [found["honest"][seed] for seed in seeds]
     return {
         "dataset": dataset,
         "pool": pool,
@@ -145,7 +156,7 @@ def _row(place: tuple[str, str, str], found: dict[str, list[Any]], bare: dict[st
         "seeds": len(best),
         "fidelity": {name: over_seeds(rates, copies[name][0]["n"]) for name, rates in reached.items()},
         "best": {"mean": fmean(best), "interval": attack_mean(best, copies["naive"][0]["n"]).model_dump()},
-        "kl": {name: fmean(cell["kl"] for cell in cells) for name, cells in copies.items() if cells},
+        "kl": {name: fmean(cell["kl"] for cell in cells) for name, cells in copies.items()},
         "accuracy_loss": fmean(cell["accuracy_loss"] for cell in honest),
         "distortion": fmean(cell["distortion"] for cell in honest),
     }
