@@ -27,6 +27,8 @@ _FIRST = 4
 _LINES = 24
 """Lines that are always searched before it is given up."""
 _TRIES = 12
+_ENOUGH = 100
+"""Answers without which nothing is learned."""
 _NEAR = 10.0
 """How far from the origin answers are learned from in open space, in standard deviations."""
 _NUMBERS = 2**26
@@ -229,12 +231,16 @@ class DeepSearch:
         off = [(copy(x) - cells.f).norm(dim=1) for copy in (one, other)]
         return float((off[0] < off[1]).double().mean()) > 0.5
 
-    def answers(self) -> Answers:
-        """What was asked on lines, as much of it as fits into memory twice."""
+    def answers(self) -> Answers | None:
+        """What was asked on lines, as much of it as fits into memory twice; None where that is too little to learn."""
+        if not self.surveys:
+            return None
         x, cells = cells_of(self.surveys)
         line = torch.cat([torch.full((len(survey.cells.t),), i) for i, survey in enumerate(self.surveys)])
         near = x.square().mean(1).sqrt() <= _NEAR if self.asker.spec.width is None else torch.ones_like(line) > 0
         rows = near.nonzero()[:, 0]
+        if len(rows) < _ENOUGH:
+            return None
         rows = rows[torch.randperm(len(rows), generator=self.generator)][: _NUMBERS // max(1, cells.g[0].numel())]
         return Answers.of(x[rows], cells.f[rows], cells.g[rows], line[rows])
 

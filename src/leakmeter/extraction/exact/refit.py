@@ -157,19 +157,15 @@ def misses(copy: Callable[[Tensor], Tensor], told: Answers) -> float:
     return float(torch.nan_to_num(off, nan=1.0).clamp(max=1.0).mean())
 
 
-def refit(known: Known | None, told: Answers, contrasts: Tensor, least: float, seed: int) -> DeepCopy | None:
-    """What learned best, if on the lines to judge by it misses less than `least`."""
+def refit(copy: nn.Module, known: Known | None, told: Answers, contrasts: Tensor, seed: int) -> nn.Module:
+    """The copy, or what learned better: whichever misses least on the lines to judge by."""
     if not bool(told.held.any()) or bool(told.held.all()):
-        return None
-    best = None
+        return copy
     with private_randomness(seed):
         students = [plain(told.x.shape[1], told.values.shape[1])]
         if known is not None and known.stack.layers:
             students.append(completed(known, told.units))
         for student in students:
             learn(student, told, seed)
-            copy = student.handed_over(contrasts, told.units)
-            now = misses(lambda x, copy=copy: copy(x) @ contrasts.T, told)  # type: ignore[misc]
-            if now < least:
-                best, least = copy, now
-    return best
+    tried = [copy, *(student.handed_over(contrasts, told.units) for student in students)]
+    return min(tried, key=lambda one: misses(lambda x: one(x) @ contrasts.T, told))
