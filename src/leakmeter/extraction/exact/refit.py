@@ -7,7 +7,6 @@ beside it; which copy is handed over is decided on lines that none of them learn
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -25,10 +24,20 @@ _HELD = 5
 """One line of so many is not learned from."""
 _PLAIN = (128, 128, 128)
 """Widths of the plain network."""
+_LEAST = 1e-3
+"""How much less than most an output may spread and still count as much."""
 _MORE = 0.25
 """How many units are added to each layer, as a share of those known: some were not found."""
 _SLOPES = 0.1
 """What gradients weigh beside values, both relative to their spread."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """What points were divided by, and the matrix [K, K] that turns values back into the victim's."""
+
+    size: float
+    back: Tensor
 
 
 @dataclass(frozen=True)
@@ -39,15 +48,19 @@ class Answers:
     values: Tensor
     gradients: Tensor
     line: Tensor
-    units: tuple[float, float]
-    """What points and values were divided by."""
+    units: Units
 
     @staticmethod
     def of(x: Tensor, values: Tensor, gradients: Tensor, line: Tensor) -> Answers:
-        """In units of how far points and values spread."""
-        size, spread = float(x.square().mean().sqrt()) or 1.0, float(values.std(dim=0).norm()) or 1.0
-        shown = (gradients * (size / spread)).float()
-        return Answers((x / size).float(), (values / spread).float(), shown, line, (size, spread))
+        """In units of how far points and values spread; outputs that move together tell classes apart by little."""
+        size = float(x.square().mean().sqrt()) or 1.0
+        middle = values - values.mean(0)
+        spread, basis = torch.linalg.eigh(middle.T @ middle / len(values))
+        length = spread.clamp(min=0).sqrt()
+        length = length.clamp(min=max(float(length.max()) * _LEAST, 1e-300))
+        ahead = basis / length
+        shown = torch.einsum("nkd,kj->njd", gradients * size, ahead).float()
+        return Answers((x / size).float(), (values @ ahead).float(), shown, line, Units(size, (basis * length).T))
 
     def __getitem__(self, rows: Tensor) -> Answers:
         return Answers(self.x[rows], self.values[rows], self.gradients[rows], self.line[rows], self.units)
@@ -82,17 +95,18 @@ class Student:
             layer.weight.grad[fixed] = 0.0
             layer.bias.grad[fixed.all(1)] = 0.0
 
-    def handed_over(self, contrasts: Tensor, units: tuple[float, float]) -> DeepCopy:
+    def handed_over(self, contrasts: Tensor, units: Units) -> DeepCopy:
         """The same as a copy with classes for outputs, in float64 and the victim's own units."""
         *hidden, output = [layer.double().requires_grad_(False) for layer in self.layers]
-        hidden[0].weight /= units[0]
+        hidden[0].weight /= units.size
         last = nn.Linear(output.in_features, contrasts.shape[1], dtype=torch.float64).requires_grad_(False)
-        last.weight.copy_(contrasts.T @ output.weight * units[1])
-        last.bias.copy_(contrasts.T @ output.bias * units[1])
+        back = contrasts.T @ units.back.T
+        last.weight.copy_(back @ output.weight)
+        last.bias.copy_(back @ output.bias)
         return DeepCopy(hidden, self.passing, last)
 
 
-def completed(known: Known, units: tuple[float, float]) -> Student:
+def completed(known: Known, units: Units) -> Student:
     """The layers found, each with some units more that add nothing yet, and all weights free that are not known."""
     layers, fixed, passing, below = [], [], [], 0
     for height, layer in enumerate(known.stack.layers):
@@ -102,7 +116,7 @@ def completed(known: Known, units: tuple[float, float]) -> Student:
         sure = torch.zeros_like(linear.weight, dtype=torch.bool)
         with torch.no_grad():
             linear.weight[:wide] = 0.0
-            linear.weight[:wide, :inputs] = layer.weight * (units[0] if height == 0 else 1.0)
+            linear.weight[:wide, :inputs] = layer.weight * (units.size if height == 0 else 1.0)
             linear.bias[:wide] = layer.bias
         sure[:wide, :inputs] = layer.known & ~layer.linear[:, None]
         layers.append(linear)
@@ -112,8 +126,9 @@ def completed(known: Known, units: tuple[float, float]) -> Student:
     output = nn.Linear(known.weight.shape[1] + below, len(known.bias), dtype=torch.float64)
     with torch.no_grad():
         output.weight.zero_()
-        output.weight[:, : known.weight.shape[1]] = known.weight / units[1]
-        output.bias.copy_(known.bias / units[1])
+        ahead = torch.linalg.inv(units.back.T)
+        output.weight[:, : known.weight.shape[1]] = ahead @ known.weight
+        output.bias.copy_(ahead @ known.bias)
     fixed.append(torch.zeros_like(output.weight, dtype=torch.bool))
     return Student([layer.float() for layer in [*layers, output]], fixed, passing)
 
@@ -150,11 +165,14 @@ def learn(student: Student, told: Answers, seed: int) -> None:
 
 
 @torch.no_grad()
-def misses(copy: Callable[[Tensor], Tensor], told: Answers) -> float:
-    """How far off a copy mostly is on the lines to judge by, relative to how far values spread; at most 1 a point."""
-    held, (size, spread) = told[told.held], told.units
-    off = (copy(held.x.double() * size) / spread - held.values).norm(dim=1)
-    return float(torch.nan_to_num(off, nan=1.0).clamp(max=1.0).mean())
+def misses(copy: nn.Module, told: Answers, contrasts: Tensor) -> tuple[float, float]:
+    """On the lines to judge by: how often a copy names another class, and how far off it mostly is (at most 1)."""
+    held = told[told.held]
+    wanted = held.values.double() @ told.units.back
+    shown = copy(held.x.double() * told.units.size)
+    off = (shown @ contrasts.T - wanted).norm(dim=1) / (wanted - wanted.mean(0)).norm(dim=1).mean().clamp(min=1e-300)
+    other = shown.argmax(1) != (wanted @ contrasts).argmax(1)
+    return float(other.double().mean()), float(torch.nan_to_num(off, nan=1.0).clamp(max=1.0).mean())
 
 
 def refit(copy: nn.Module, known: Known | None, told: Answers, contrasts: Tensor, seed: int) -> nn.Module:
@@ -168,4 +186,4 @@ def refit(copy: nn.Module, known: Known | None, told: Answers, contrasts: Tensor
         for student in students:
             learn(student, told, seed)
     tried = [copy, *(student.handed_over(contrasts, told.units) for student in students)]
-    return min(tried, key=lambda one: misses(lambda x: one(x) @ contrasts.T, told))
+    return min(tried, key=lambda one: misses(one, told, contrasts))
