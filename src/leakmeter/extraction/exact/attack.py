@@ -23,7 +23,6 @@ from leakmeter.extraction.exact.proof import hard_points
 from leakmeter.extraction.exact.rays import RayLine
 from leakmeter.extraction.exact.reconstruct import Findings as Search
 from leakmeter.extraction.exact.reconstruct import reconstruct
-from leakmeter.extraction.exact.refit import refit
 from leakmeter.extraction.exact.scan_line import ScanLine
 from leakmeter.extraction.exact.secant import GradientLine
 from leakmeter.extraction.exact.sharpen import finish
@@ -149,8 +148,6 @@ class _Reconstruction(Attack):
             copy = hand_over(found.network, asker.contrasts)
         else:
             copy = hand_over_deep(known, asker.contrasts)
-        if not progress.done and asker.explained and (told := search.answers()) is not None:
-            copy = refit(copy, known, told, asker.contrasts, job.seed)
         job.observe(copy.to(job.device), oracle.ledger.spent())
         return copy, _findings(asker, sum(layers), search.missing())
 

@@ -17,7 +17,6 @@ from leakmeter.extraction.exact.output import Known, regress
 from leakmeter.extraction.exact.peel import Peeler
 from leakmeter.extraction.exact.probes import reach, start_points, steered_point, telling_pair
 from leakmeter.extraction.exact.proof import proof_points, surprises, within_sight
-from leakmeter.extraction.exact.refit import Answers
 from leakmeter.extraction.exact.stack import Stack
 from leakmeter.extraction.exact.survey import Survey, Surveyor
 from leakmeter.extraction.exact.weights import Precision
@@ -27,12 +26,6 @@ _FIRST = 4
 _LINES = 24
 """Lines that are always searched before it is given up."""
 _TRIES = 12
-_ENOUGH = 100
-"""Answers without which nothing is learned."""
-_NEAR = 10.0
-"""How far from the origin answers are learned from in open space, in standard deviations."""
-_NUMBERS = 2**26
-"""Gradient components that a copy learns from at most: a quarter of a gigabyte."""
 _DOUBLE = 1e-12
 _BENDS = 4000
 """So many that no unit explains can be compared with each other in memory."""
@@ -230,19 +223,6 @@ class DeepSearch:
         x, cells = cells_of(self.surveys)
         off = [(copy(x) - cells.f).norm(dim=1) for copy in (one, other)]
         return float((off[0] < off[1]).double().mean()) > 0.5
-
-    def answers(self) -> Answers | None:
-        """What was asked on lines, as much of it as fits into memory twice; None where that is too little to learn."""
-        if not self.surveys:
-            return None
-        x, cells = cells_of(self.surveys)
-        line = torch.cat([torch.full((len(survey.cells.t),), i) for i, survey in enumerate(self.surveys)])
-        near = x.square().mean(1).sqrt() <= _NEAR if self.asker.spec.width is None else torch.ones_like(line) > 0
-        rows = near.nonzero()[:, 0]
-        if len(rows) < _ENOUGH:
-            return None
-        rows = rows[torch.randperm(len(rows), generator=self.generator)][: _NUMBERS // max(1, cells.g[0].numel())]
-        return Answers.of(x[rows], cells.f[rows], cells.g[rows], line[rows])
 
     def off(self, known: Known, x: Tensor, values: Tensor) -> Tensor:
         """How far off the copy is, against what is allowed."""
