@@ -70,3 +70,19 @@ def test_two_hidden_layers_are_not_taken_for_one(oracle) -> None:
     copy = lm.extract("exact-values", oracle(torch.nn.Sequential(*modules), "logits", 8, budget=3_000))
     assert not copy.findings.certificate.exact
     assert not copy.findings.complete
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+def test_in_a_box_units_that_switch_in_its_corners_are_not_hidden_among_many_values(seed: int, network, oracle) -> None:
+    net = network(12, 8, 3, seed=seed, dtype=torch.float32)
+    copy = lm.extract("exact-values", oracle(net, "logits", 8, box=True, budget=6_000))
+    assert copy.findings.complete
+    assert copy.findings.exact
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_units_are_measured_again_where_all_others_are_far_from_switching(seed: int, network, oracle) -> None:
+    net = network(24, 80, 6, seed=seed, dtype=torch.float32)
+    copy = lm.extract("exact-values", oracle(net, "logits", 80, budget=20_000))
+    assert copy.findings.units == 24
+    assert copy.findings.certificate.relative_error < 1e-4

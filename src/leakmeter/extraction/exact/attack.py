@@ -25,6 +25,7 @@ from leakmeter.extraction.exact.reconstruct import Findings as Search
 from leakmeter.extraction.exact.reconstruct import reconstruct
 from leakmeter.extraction.exact.scan_line import ScanLine
 from leakmeter.extraction.exact.secant import GradientLine
+from leakmeter.extraction.exact.sharpen import finish
 from leakmeter.extraction.exact.survey import Surveyor, gradient_survey
 from leakmeter.extraction.exact.value_survey import value_survey
 from leakmeter.extraction.exact.values import ValueLine
@@ -120,6 +121,8 @@ class _Reconstruction(Attack):
                 return self._deep(oracle, job, asker, found, surveyor)
             if asker.keeps and polish(asker, found.network) <= MISFITS and found.proved:
                 found.vague = 0 if holds(asker, found.network, stream(job.seed, "exact", "polish")) else found.quiet
+            if line is ScanLine and not asker.keeps:
+                finish(asker, found.network, stream(job.seed, "exact", "finish"))
         job.notes["search"] = {"rounds": found.rounds, "lines": found.lines, "quiet_points": found.quiet}
         copy = hand_over(found.network, asker.contrasts).to(job.device)
         if job.curve and job.curve[-1].queries == oracle.ledger.spent():

@@ -29,11 +29,11 @@ MISFITS = 0.03
 def polish(asker: Asker, network: OneHidden) -> float:
     """Fits all unknowns (in place), without units that do not help; the share of the values it leaves unexplained."""
     _fit(asker, network)
-    left = _unexplained(asker, network)
+    left = unexplained(asker, network)
     before = [part.clone() for part in network.buffers()]
     while left <= MISFITS and merge(network):
         _fit(asker, network)
-        now = _unexplained(asker, network)
+        now = unexplained(asker, network)
         if now > MISFITS:
             network.restore(before)
             break
@@ -67,12 +67,12 @@ def merge(network: OneHidden) -> bool:
     return True
 
 
-def _unexplained(asker: Asker, network: OneHidden) -> float:
+def unexplained(asker: Asker, network: OneHidden, batches: slice = slice(None)) -> float:
     """The share of the values asked that are off by more than rounding; all of them where they are too few to tell."""
-    x, values = (torch.cat(column) for column in zip(*asker.asked, strict=True))
+    x, values = (torch.cat(column) for column in zip(*asker.asked[batches], strict=True))
     off = (values - network(x)).norm(dim=1) / _rounding(asker, x, values)
-    unknowns = sum(part.numel() for part in network.buffers())
-    return float((off > _SLACK).double().mean()) if values.numel() >= 1.2 * unknowns else 1.0
+    unknowns, told = (sum(part.numel() for part in parts) for parts in (network.buffers(), (v for _, v in asker.asked)))
+    return float((off > _SLACK).double().mean()) if told >= 1.2 * unknowns else 1.0
 
 
 def _fit(asker: Asker, network: OneHidden) -> None:

@@ -62,7 +62,7 @@ class Findings:
     again: int = 0
     """How often a known unit bent otherwise than before."""
     unfitted: int = 0
-    """After how many lines no copy explained everything asked."""
+    """After how many lines in a row no copy explained everything asked."""
     deep: bool = False
     """Units bend differently on different lines: there are layers above them."""
     ways: list[Line] = field(default_factory=list)
@@ -201,7 +201,7 @@ def _visit(
         else:
             found.ways = [*found.ways[-1:], way]
             found.again += way.again
-            found.unfitted += not way.fitted
+            found.unfitted = 0 if way.fitted else found.unfitted + 1
             found.deep = found.unfitted > _UNFITTED or any(
                 again > max(few, share * known)
                 for again, (few, share) in ((way.again, _AGAIN), (found.again, _AGAIN_IN_ALL))

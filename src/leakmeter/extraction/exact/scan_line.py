@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.network import factor
-from leakmeter.extraction.exact.polish import MISFITS, polish
+from leakmeter.extraction.exact.polish import MISFITS, polish, unexplained
 from leakmeter.extraction.exact.scan import Bends, Samples, scan
 from leakmeter.extraction.exact.sharpen import sharpen
 from leakmeter.extraction.exact.values import Cell, ValueLine
@@ -25,6 +25,8 @@ _TURNED, _ROUGHLY = 0.1, 0.2
 """Where nothing is fitted: outputs so much alike, and as near, are of one unit."""
 _FEW = 0.1
 _UNCLEAR, _FOREIGN, _SHRUNK = 0.1, 0.05, 16
+_SAMPLES = 200
+"""One of so many samples of a line may be off: at the very place of a bend."""
 _NEARLY = 0.01
 _BESIDE = 5e-3
 """Relative to 1 + |t|: a bend so near to where a known unit bends is what that unit lacks; fitting puts it right."""
@@ -53,21 +55,26 @@ class ScanLine(ValueLine):
 
     def explore(self) -> int:
         """Adds a unit for every bend, then fits the copy to everything asked where that can be kept."""
+        first = len(self.asker.asked)
         bends = self._scan()
+        sampled = slice(first, len(self.asker.asked))
         if bends is None:
             return 0
         new = self._new(bends) & self._clear(bends)
         found = [unit for side in (1, -1) for unit in self._outwards(bends, new, side)]
         if self.asker.keeps:
-            self._fit(found)
+            self._fit(found, sampled)
         else:
             self._add(found, 0.0)
             # a unit still missing spoils what is measured far away
             sharpen(self.asker, self.network, self.start, all_known=int(new.sum()) <= _FEW * self.network.units)
         return bends.rounds + int(new.sum())
 
-    def _fit(self, found: list[Unit]) -> None:
-        """Adds no more units than are needed to explain what was asked, heavy ones first: the others are blur."""
+    def _fit(self, found: list[Unit], sampled: slice) -> None:
+        """Adds no more units than are needed to explain what was asked, heavy ones first: the others are blur.
+
+        All but a few of the values asked, that is, and all that this line was sampled by.
+        """
         before = [part.clone() for part in self.network.buffers()]
         usual = float(self.network.weights.norm(dim=0).median()) if self.network.units else 0.0
         tried = []
@@ -75,6 +82,7 @@ class ScanLine(ValueLine):
             self.network.restore(before)
             self._add(found, share * usual)
             left = polish(self.asker, self.network)
+            left = max(left, MISFITS * _SAMPLES * unexplained(self.asker, self.network, sampled))
             tried.append((left, [part.clone() for part in self.network.buffers()]))
             if left <= MISFITS:
                 break

@@ -15,12 +15,13 @@ from torch import Tensor
 from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.differences import differences
 from leakmeter.extraction.exact.network import OneHidden
+from leakmeter.extraction.exact.probes import start_points
 
 _AWAY = 2.0
 """How far units are from switching, times the spread of a feature."""
 _ACROSS = (0.25, 0.5, 0.75)
 """Where values are asked on each side of a hyperplane, as a share of that."""
-_ROUNDS, _LOOKS = 3, 64
+_ROUNDS, _LOOKS, _FRESH = 3, 64, 64
 _ALIKE = 0.95
 """What a unit adds to the outputs must be as much like what was taken for it: else a mixture of units was met."""
 _STRAIGHT = 32.0
@@ -64,6 +65,18 @@ def sharpen(asker: Asker, network: OneHidden, start: Tensor, *, all_known: bool)
             break
     if all_known and bool(there.all()):
         _again(asker, network, start, {unit: one for unit, one in enumerate(seen) if one is not None})
+
+
+def finish(asker: Asker, network: OneHidden, generator: torch.Generator) -> None:
+    """Measures all units again, and takes that (in place) if fresh points agree better with it."""
+    if asker.room(_FRESH) < _FRESH:
+        return
+    x = asker.rounded(start_points(asker.spec, _FRESH, generator))
+    answer, before = asker.ask(x), [part.clone() for part in network.buffers()]
+    missed = (answer.values - network(x))[answer.usable].norm()
+    sharpen(asker, network, x[0], all_known=True)
+    if not bool((answer.values - network(x))[answer.usable].norm() < missed):
+        network.restore(before)
 
 
 def _again(asker: Asker, network: OneHidden, start: Tensor, seen: dict[int, Across]) -> None:
