@@ -9,6 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import leakmeter as lm
 from leakmeter.errors import UsageError
+from leakmeter.extraction import reader
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.gradients import Gradients
 from leakmeter.extraction.matching import Explanations, matching
@@ -285,6 +286,17 @@ def test_every_explanation_is_worth_more_than_the_answers_alone(view: str) -> No
 @pytest.mark.parametrize("view", LEFT_OPEN)
 def test_an_explanation_that_tells_little_never_makes_a_copy_worse(view: str) -> None:
     assert copied(view) > without() - 0.03
+
+
+def test_three_answers_held_out_do_not_silence_what_explains_ten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are so few that the better student is often a little further from them; one far off misleads."""
+    x, door = torch.randn(10, 20, generator=stream(5, "x")), oracle(network(20, 5), "probs+gradient", features=20)
+    for further, ignored in ((1.5, None), (8.0, [10])):
+        found = iter([0.1 * further, 0.1])  # who reads, who does not
+        monkeypatch.setattr(reader, "_distance", lambda *_, found=found: next(found))
+        job = AttackJob(0, torch.device("cpu"))
+        Gradients(recipe=Recipe(steps=2)).learn(network(20, 5, seed=3), x, door.query(x), job, door.spec)
+        assert job.notes.get("explanations ignored at") == ignored
 
 
 def test_an_explanation_that_misleads_is_ignored() -> None:
