@@ -3,8 +3,8 @@
     python bench/few_gradients.py [--seed 110] [--seeds 1]
 
 First LeNet, as `study explanations` once copied it (into its like, from the thief's own ten pictures, probabilities,
-400 steps, answers first), with the wide student that the attack has now, with SmoothGrad instead of gradients, and with no
-pictures of one's own; then from `milli-fig2` (a network of 32 and 64 filters, logits, 1,000 steps of both losses
+400 steps, answers first), with the wide student that the attack has now, with SmoothGrad instead of gradients, and with
+no pictures of one's own; then from `milli-fig2` (a network of 32 and 64 filters, logits, 1,000 steps of both losses
 together) towards the first. Writes results/bench/few-gradients.json after each row.
 """
 
