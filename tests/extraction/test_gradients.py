@@ -325,12 +325,27 @@ def test_signs_are_not_obeyed_by_explaining_with_nearly_nothing() -> None:
 
 def test_reasons_are_read_as_inequalities_and_never_contradict_the_victim_itself() -> None:
     victim, x = network(8, 3, seed=2), torch.randn(30, 8)
-    for view in ("logits+reasons:2", "logits+gradient/sign", "logits+gradient/top:3", "logits+gradient/round:1"):
+    protected = [f"logits+gradient/{each}" for each in ("sign", "top:3", "round:1", "abs")]
+    for view in ("logits+reasons:2", *protected):
         door = oracle(victim, view, features=8)
         told = matching(x, door.query(x), door.spec)
         _, own = told.loss(victim, x, torch.arange(30), stream(0, "draws"))
         _, other = told.loss(network(8, 3, seed=3), x, torch.arange(30), stream(0, "draws"))
         assert float(own.detach()) < 1e-9 < float(other.detach())
+
+
+def test_noise_is_averaged_away_by_asking_again() -> None:
+    """New noise in every answer: who asks the same input often learns its gradient."""
+    torch.manual_seed(0)
+    victim, test, x = nn.Linear(20, 5), torch.randn(1000, 20), torch.randn(1, 20)
+    found = {}
+    for times in (1, 200):
+        door = oracle(victim, "logits+gradient/noise:1.0", times, 20)
+        made = lm.extract(
+            "gradients", door, pool=x.repeat(times, 1), student="linear", test=test, recipe=SHORT, joint=True
+        )
+        found[times] = made.curve[-1].score.fidelity
+    assert found[1] < 0.8 < 0.88 < found[200]
 
 
 def test_a_student_without_a_convolution_learns_from_the_answers_beside_grad_cam() -> None:
