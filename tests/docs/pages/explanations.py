@@ -17,6 +17,16 @@ STUDY = "explanations/explanations.json"
 EXPLAINED: list[Figure] = [
     (PAGE, "{}", STUDY, lambda found: (" ".join(page(found).split()),)),
     *(
+        (PAGE, f"| {told} | {{:.1f}} % |", "bench/few-gradients.json", at(f"rows/{row}/fidelity/0", times=100))
+        for told, row in (
+            ("gradient | ten pictures", "narrow"),
+            ("gradient | ten pictures", "wide"),
+            ("SmoothGrad | ten pictures", "wide, SmoothGrad"),
+            ("gradient | ten that code drew", "wide, drawn pictures"),
+            ("gradient | ten of noise, which an audit asked before", "wide, noise"),
+        )
+    ),
+    *(
         (
             PAGE,
             f"| {table} | " + " | ".join(["{:.3f}"] * 4) + " |",
