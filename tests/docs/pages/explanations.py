@@ -26,6 +26,16 @@ EXPLAINED: list[Figure] = [
             ("gradient | ten of noise, which an audit asked before", "wide, noise"),
         )
     ),
+    (
+        PAGE,
+        "at most {:.2f} times the queries of `gradient`, `integrated:10` at most {:.2f} times; all of them exact, "
+        "the largest error of an output {:.1e}",
+        "bench/exact-explained.json",
+        lambda found: (
+            *at("worst/gradxinput", "worst/integrated:10")(found),
+            max(row["certificate"]["max_error"] for row in found["rows"] if row["certificate"]["exact"]),
+        ),
+    ),
     *(
         (
             PAGE,
