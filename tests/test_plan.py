@@ -103,3 +103,9 @@ def test_an_attack_that_reads_labels_alone_is_not_asked_again_where_more_is_show
     cells = list(make_plan({**content, "views": ["probs"], "defenses": ["none", "rounding:1"]}).cells())
     where = [(cell.view, cell.defense) for cell in cells if cell.attack == "plain"]
     assert where == [("probs", "none"), ("labels", "rounding:1")]
+
+
+def test_explanations_are_compared_at_more_stops_where_answers_are_few() -> None:
+    plain = make_plan({**BASE, "budget": 5000})
+    assert plain.ladder() == (1, 8, 64, 555, 1666, 5000)
+    assert plain.model_copy(update={"explanations": ("gradient",)}).ladder() == (1, 4, 16, 64, 555, 1666, 5000)

@@ -272,11 +272,15 @@ class Plan(Settings):
         return self
 
     def ladder(self) -> tuple[int, ...]:
-        """The stops of the curve: those given, or the budget, its third and ninth, and powers of eight from 1 up."""
+        """The stops of the curve: those given, or the budget, its third and ninth, and powers of eight from 1 up.
+
+        Explanations are compared by where curves cross a level, mostly after few queries: there the powers are of four.
+        """
         if self.stops:
             return tuple(sorted({*self.stops, self.budget}))
         thirds = {max(1, self.budget // 3**k) for k in range(3)}
-        below = {8**k for k in range(12) if 8**k <= min(thirds) // 4}
+        step = 4 if self.explanations else 8
+        below = {step**k for k in range(12) if step**k <= min(thirds) // 4}
         return tuple(sorted(thirds | below | {1}))
 
     @property

@@ -9,6 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import leakmeter as lm
 from leakmeter.errors import UsageError
+from leakmeter.extraction import reader
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.gradients import Gradients
 from leakmeter.extraction.matching import Explanations, matching
@@ -287,6 +288,17 @@ def test_an_explanation_that_tells_little_never_makes_a_copy_worse(view: str) ->
     assert copied(view) > without() - 0.03
 
 
+def test_three_answers_held_out_do_not_silence_what_explains_ten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are so few that the better student is often a little further from them; one far off misleads."""
+    x, door = torch.randn(10, 20, generator=stream(5, "x")), oracle(network(20, 5), "probs+gradient", features=20)
+    for further, ignored in ((1.5, None), (8.0, [10])):
+        found = iter([0.1 * further, 0.1])  # who reads, who does not
+        monkeypatch.setattr(reader, "_distance", lambda *_, found=found: next(found))
+        job = AttackJob(0, torch.device("cpu"))
+        Gradients(recipe=Recipe(steps=2)).learn(network(20, 5, seed=3), x, door.query(x), job, door.spec)
+        assert job.notes.get("explanations ignored at") == ignored
+
+
 def test_an_explanation_that_misleads_is_ignored() -> None:
     """The gradients of another network: whoever believes them is worse off, and the answers held out tell."""
     torch.manual_seed(1)
@@ -313,12 +325,27 @@ def test_signs_are_not_obeyed_by_explaining_with_nearly_nothing() -> None:
 
 def test_reasons_are_read_as_inequalities_and_never_contradict_the_victim_itself() -> None:
     victim, x = network(8, 3, seed=2), torch.randn(30, 8)
-    for view in ("logits+reasons:2", "logits+gradient/sign", "logits+gradient/top:3", "logits+gradient/round:1"):
+    protected = [f"logits+gradient/{each}" for each in ("sign", "top:3", "round:1", "abs")]
+    for view in ("logits+reasons:2", *protected):
         door = oracle(victim, view, features=8)
         told = matching(x, door.query(x), door.spec)
         _, own = told.loss(victim, x, torch.arange(30), stream(0, "draws"))
         _, other = told.loss(network(8, 3, seed=3), x, torch.arange(30), stream(0, "draws"))
         assert float(own.detach()) < 1e-9 < float(other.detach())
+
+
+def test_noise_is_averaged_away_by_asking_again() -> None:
+    """New noise in every answer: who asks the same input often learns its gradient."""
+    torch.manual_seed(0)
+    victim, test, x = nn.Linear(20, 5), torch.randn(1000, 20), torch.randn(1, 20)
+    found = {}
+    for times in (1, 200):
+        door = oracle(victim, "logits+gradient/noise:1.0", times, 20)
+        made = lm.extract(
+            "gradients", door, pool=x.repeat(times, 1), student="linear", test=test, recipe=SHORT, joint=True
+        )
+        found[times] = made.curve[-1].score.fidelity
+    assert found[1] < 0.8 < 0.88 < found[200]
 
 
 def test_a_student_without_a_convolution_learns_from_the_answers_beside_grad_cam() -> None:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from leakmeter.errors import UsageError
 from leakmeter.oracle.explanations import EXPLANATIONS, PROTECTIONS
@@ -83,3 +84,30 @@ def test_protections_are_applied_in_their_order(protections) -> None:
     for text, expected in {"times:2/plus:3": 2 * layer.weight + 3, "plus:3/times:2": 2 * (layer.weight + 3)}.items():
         shown = Oracle(victim, f"logits+gradient/{text}").query(x).gradients
         torch.testing.assert_close(shown, expected.detach().expand(4, 2, 3))
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the size of the largest tensor made."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+        made = function(*arguments, **(keywords or {}))
+        sizes = [
+            each.numel() for each in (made if isinstance(made, tuple | list) else (made,)) if torch.is_tensor(each)
+        ]
+        self.numel = max(self.numel, *sizes, 0) if sizes else self.numel
+        return made
+
+
+@pytest.mark.parametrize("name", [each for each in EXPLANATIONS if each != "gradcam"])
+def test_no_method_holds_more_than_one_batch_of_jacobians(name: str) -> None:
+    """Whatever it averages over: gradients, orders, neighbours or candidates."""
+    features, classes, rows = 12, 5, 8
+    victim = load_victim(nn.Linear(features, classes), input_shape=(features,), low=0.0, high=1.0)
+    victim.batch = rows
+    many = {"smoothgrad": ":50,0.1", "integrated": ":50", "shap": ":20", "lime": ":200"}.get(name, "")
+    with Largest() as largest:
+        Oracle(victim, f"probs+{name}{many}").query(torch.rand(rows, features))
+    asked = {"counterfactual": 80 * rows * features, "lime": 200 * rows * classes}  # candidates; answers to be fitted
+    assert largest.numel <= max(rows * classes * (features + 1), asked.get(name, 0))

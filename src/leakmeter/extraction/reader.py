@@ -5,7 +5,7 @@ constants. A student that has learned the answers is where these are right, and 
 
 Whoever is shown an explanation may ignore it. Some of the answers are held out; of two students that learned the others
 one reads the explanations while the other learns the answers on, and where the reader is further from those held out,
-explanations are left aside and the answers learned on.
+of few answers clearly further, explanations are left aside and the answers learned on.
 """
 
 from __future__ import annotations
@@ -26,11 +26,17 @@ from leakmeter.extraction.pool import USUAL, PoolAttack
 from leakmeter.extraction.students.scaled import by_feature
 from leakmeter.extraction.targets import answered_scores, kl_loss, two_columns
 from leakmeter.oracle.answer import Answer
+from leakmeter.oracle.explanations.protections import Noise
 from leakmeter.seeds import derive, stream
 from leakmeter.training.loop import Batch, Loss, Recipe, fit
 from leakmeter.victims.spec import VictimSpec
 
 _LEAST, _SHARE, _MOST = 8, 3, 250  # answers from which one in so many is held out, and the most that are
+_FEW, _CLEARLY = (
+    30,
+    4,
+)  # answers below which those held out tell little: only a reader so many times as far is not heard
+_LOUD = 1  # noise above this, in sizes of the explanation: it has no such credit
 _SHORTER = 2  # a trial takes this fraction of the steps
 _WIDE = 64  # rows of a batch of answers alone, which cost little
 _LEAST_SPREAD = 1e-3
@@ -90,7 +96,7 @@ class Reader(PoolAttack):
                 job.notes["explanations ignored at"] = [*job.notes.get("explanations ignored at", []), len(x)]
 
     def _helps(self, network: nn.Module, x: Tensor, answer: Answer, job: AttackJob, spec: VictimSpec) -> bool:
-        """Whether a student that reads is as near to answers it has not seen as one that learns answers as long."""
+        """Whether a student that reads is about as near to answers it has not seen as one that learns answers on."""
         order = torch.randperm(len(x), generator=stream(job.seed, "held out", len(x)))
         many = min(_MOST, len(x) // _SHARE)
         held, rest = order[:many], order[many:]
@@ -105,7 +111,8 @@ class Reader(PoolAttack):
             return False
         self._learn(blind, alone, shorter, quiet, "trial without", len(x))
         read, ignored = (_distance(each, x[held], answer.rows(held)) for each in (reader, blind))
-        return read <= ignored
+        loud = any(isinstance(each, Noise) and each.share > _LOUD for each in answer.view.protections)
+        return read <= ignored * (_CLEARLY if len(x) < _FEW and not loud else 1)
 
     @staticmethod
     def _learn(network: nn.Module, lesson: Lesson, recipe: Recipe, job: AttackJob, name: str, n: int) -> None:

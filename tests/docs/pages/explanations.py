@@ -17,6 +17,34 @@ STUDY = "explanations/explanations.json"
 EXPLAINED: list[Figure] = [
     (PAGE, "{}", STUDY, lambda found: (" ".join(page(found).split()),)),
     *(
+        (PAGE, f"| {told} | {{:.1f}} % |", "bench/few-gradients.json", at(f"rows/{row}/fidelity/0", times=100))
+        for told, row in (
+            ("gradient | ten pictures", "narrow"),
+            ("gradient | ten pictures", "wide"),
+            ("SmoothGrad | ten pictures", "wide, SmoothGrad"),
+            ("gradient | ten that code drew", "wide, drawn pictures"),
+            ("gradient | ten of noise, which an audit asked before", "wide, noise"),
+        )
+    ),
+    (
+        PAGE,
+        "`gradcam` {:.1f} times as long, `gradxinput` {:.0f}, `gradient` {:.0f}, `reasons:4` {:.0f}, "
+        "`occlusion` {:.0f}, `lime:200` {:.0f}, `counterfactual` {:.0f}, `smoothgrad:10` {:.0f}, `shap:5` {:.0f}, "
+        "`integrated:20` {:.0f}",
+        "bench/explanations.json",
+        lambda found: tuple(sorted(row["times_plain"] for row in found["rows"].values())),
+    ),
+    (
+        PAGE,
+        "at most {:.2f} times the queries of `gradient`, `integrated:10` at most {:.2f} times; all of them exact, "
+        "the largest error of an output {:.1e}",
+        "bench/exact-explained.json",
+        lambda found: (
+            *at("worst/gradxinput", "worst/integrated:10")(found),
+            max(row["certificate"]["max_error"] for row in found["rows"] if row["certificate"]["exact"]),
+        ),
+    ),
+    *(
         (
             PAGE,
             f"| {table} | " + " | ".join(["{:.3f}"] * 4) + " |",
