@@ -245,20 +245,11 @@ class Chooser:
         """The winner, from all answers; of small inputs the mean of several of it, which is steadier."""
         x, answer, members = self.asker.x, self.asker.answer, [*best.candidates]
         if self.spec.features <= SMALL and any(STUDENTS[one.student].trained for one in members):
-            members *= max(1, min(_MEMBERS, int(self._seconds(len(x)) / self._least(members[0]))) // len(members))
+            least = max(_MEMBER, self.spec.features / _A_SECOND)
+            members *= max(1, min(_MEMBERS, int(self._seconds(len(x)) / least)) // len(members))
         seconds = self._seconds(len(x)) / len(members)
         learned = [self.fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
         return learned[0] if len(members) == 1 else Mean(learned)
-
-    def _least(self, first: Candidate) -> float:
-        """Seconds that a member has at least.
-
-        One network of pictures that has learned scores to the end beats several that have not; labels say so little
-        that the mean of several gains more.
-        """
-        exact = first.reading in ("squared", "softened", "logits", "probs") and len(self.spec.input_shape) == 3
-        least, a_second = (_MEMBER_OF_SCORES, _A_SECOND_OF_SCORES) if exact else (_MEMBER, _A_SECOND)
-        return max(least, self.spec.features / a_second)
 
     def fit(self, candidate: Candidate, x: Tensor, answer: Answer, name: str, seconds: float) -> nn.Module:
         """What a candidate makes of some answers in about so many seconds."""
@@ -291,6 +282,5 @@ _IN_TIME = 3.0  # of the last copy's time this fraction is enough to see whether
 _FEW = 100  # answers held out below which their word is worth half
 _LITTLE = 0.2  # effort below which also these are cut
 _READERS = 2  # students that try every reading, of small inputs
-_MEMBERS = 4  # copies at most whose mean is taken
-_MEMBER, _A_SECOND = 2.0, 80  # seconds that each has at least: so many, and one for so many features
-_MEMBER_OF_SCORES, _A_SECOND_OF_SCORES = 12.0, 13
+_MEMBERS = 3  # copies at most whose mean is taken
+_MEMBER, _A_SECOND = 3.0, 64  # seconds that each has at least: so many, and one for so many features
