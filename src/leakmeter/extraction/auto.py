@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
 from leakmeter.extraction.base import Attack, AttackJob
-from leakmeter.extraction.chooser import LEAST, SMALL, Chooser, growth, trial_seconds
+from leakmeter.extraction.chooser import IN_TIME, LEAST, SMALL, Chooser, growth, trial_seconds
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
 from leakmeter.extraction.pictured import AsPicture, PicturedOracle, pictured
 from leakmeter.extraction.pool import real_inputs
@@ -78,6 +78,8 @@ class Auto(Attack):
                     searched = n if all_anew else searched
                     trial = trial_seconds(self.seconds_for(round(n), spec), self.effort, spec)
                     seconds += trials * max(_TAKEN * trial, least)
+                    if all_anew and least == 0 and len(spec.input_shape) == 3:  # what learns slower is given time
+                        seconds += self.seconds_for(stops[-1], spec) / IN_TIME
             seconds, before = seconds + (max(self.seconds_for(stop, spec), least) if stop >= LEAST else 0.0), stop
         return seconds
 

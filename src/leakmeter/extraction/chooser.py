@@ -183,7 +183,7 @@ class Chooser:
         if not self.pictures or not own or best in own:
             return trials
         first = part.ranked(own)[0]
-        seconds = self._seconds(max((len(part.x), *self.job.stops))) / _IN_TIME
+        seconds = self._seconds(max((len(part.x), *self.job.stops))) / IN_TIME
         slower, sooner = (self._try(one.candidates[0], part, f"{name}-longer", seconds) for one in (first, best))
         reached = max(best.held_out, sooner.held_out)
         if slower.held_out < reached - part.error(reached):
@@ -278,7 +278,7 @@ _TRIALS, _TRIALS_LARGE, _SHORTEST = 8, 12, 1.0  # a trial takes this fraction of
 SMALL = 1024  # features up to which a network has time enough to learn twice
 _ERRORS = 2.0  # standard errors by which to learn from less must be better
 _LONGER = 5.0  # times as long are trials that decide whether labels are all that answers are good for
-_IN_TIME = 3.0  # of the last copy's time this fraction is enough to see whether what sees most is only slower
+IN_TIME = 3.0  # of the last copy's time this fraction is enough to see whether what sees most is only slower
 _FEW = 100  # answers held out below which their word is worth half
 _LITTLE = 0.2  # effort below which also these are cut
 _READERS = 2  # students that try every reading, of small inputs
