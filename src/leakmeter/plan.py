@@ -210,6 +210,9 @@ class Plan(Settings):
     minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """About how long the learning may take on this machine: it sets the effort of attacks that name none. None: some
     minutes for a plan without attacks, else as long as they take."""
+    pace: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """How many times as long as attacks reckon this machine takes to learn, for `minutes` and the time told. None: a
+    few steps are timed; a run keeps what they gave."""
     prices: PricePlan | None = None
     policy: Policy = Policy()
     honest: HonestCost = HonestCost()
@@ -292,8 +295,9 @@ class Plan(Settings):
     def cells(self) -> Iterator[Cell]:
         """Every combination that tells something of its own, in the order they run. Ids name folders.
 
-        `explanations` are for attacks that read any. An attack that reads labels alone is not asked the same again
-        where more is shown: what it gets counts there anyway (`verdict/closure.py`).
+        `explanations` are for attacks that read any. A control has the first seed only, and the last stop: the time is
+        better spent on attackers. An attack that reads labels alone is not asked the same again where more is shown:
+        what it gets counts there anyway (`verdict/closure.py`).
         """
         from leakmeter.extraction.base import ATTACKS
         from leakmeter.oracle.view import contains
@@ -307,7 +311,7 @@ class Plan(Settings):
                 kind = ATTACKS[attack.name]
                 reads = view not in explained or (kind.reads(view) and not attack.control)
                 if reads and (poorest or not kind.reads_labels_only):
-                    for seed in self.seeds:
+                    for seed in self.seeds[:1] if attack.control else self.seeds:
                         yield self._cell(number, attack, view, defense, seed)
 
     def _label_only(self) -> list[tuple[str, str]]:
@@ -335,7 +339,7 @@ class Plan(Settings):
         parts = (f"{number}-{attack.name}", view, defense, f"seed{seed}")
         safe = "_".join("".join(c if c.isalnum() or c in "-." else "-" for c in part) for part in parts)
         stops = self._stops_behind(defense)
-        if attack.control:  # it is compared by its last point; the time is better spent on attackers
+        if attack.control:
             stops = stops[-1:]
         return Cell(
             id=safe,

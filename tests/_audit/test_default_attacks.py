@@ -61,6 +61,12 @@ def test_minutes_set_the_effort(minutes: float) -> None:
     assert learning(digits(minutes=minutes)) == pytest.approx(2 * 60 * minutes, rel=0.05)
 
 
+def test_a_slower_machine_gets_less_effort_for_the_same_minutes() -> None:
+    quick, slow = (digits(minutes=1, pace=pace).attacks[0].options["effort"] for pace in (1.0, 4.0))
+    assert slow < quick / 2
+    assert digits(minutes=1).pace is not None  # measured, and kept with the run
+
+
 def test_an_effort_that_was_given_stays_and_attacks_that_were_given_take_their_time() -> None:
     given = digits(attacks=[{"name": "auto", "effort": 0.7}, {"name": "auto"}], minutes=1)
     assert given.attacks[0].options == {"effort": 0.7}
@@ -101,7 +107,8 @@ def test_a_pool_is_one_more_arm_of_a_plan_without_attacks() -> None:
         digits(pool="rows.npz", attacks=[{"name": "auto"}])
 
 
-def test_a_control_is_measured_at_the_budget_only() -> None:
+def test_a_control_is_measured_once_and_at_the_budget_only() -> None:
     cells = list(digits().cells())
+    assert {cell.seed for cell in cells if cell.control} == {0}
     assert {cell.stops for cell in cells if cell.control} == {(5000,)}
     assert {cell.stops for cell in cells if not cell.control} == {(1, 8, 64, 555, 1666, 5000)}

@@ -9,6 +9,7 @@ from leakmeter.data.catalogue import NAMES
 from leakmeter.data.dataset import Dataset
 from leakmeter.errors import NotApplicable, UsageError
 from leakmeter.extraction.base import ATTACKS, make_attack
+from leakmeter.extraction.pace import pace
 from leakmeter.oracle.view import View
 from leakmeter.plan import AttackPlan, Plan, TransferPlan
 from leakmeter.victims.spec import VictimSpec
@@ -72,10 +73,12 @@ def _in_time(plan: Plan, spec: VictimSpec, processes: int, *, limited: bool) -> 
     cores = min(_CORES if plan.minutes is None else processes, max(1, len(cells)))
     minutes = plan.minutes or (_MINUTES if spec.features <= _LARGE else _MINUTES_LARGE)
     free = [cell for cell in cells if _adjustable(cell.attack, cell.options)]
+    plan = plan if plan.pace or not free else plan.model_copy(update={"pace": pace(spec, plan.device)})
+    slower = plan.pace or 1.0
 
     def seconds(effort: float) -> float:
         each = ((make_attack(cell.attack, {**cell.options, "effort": effort}), cell.stops) for cell in free)
-        return sum(attack.expected_seconds(spec, stops) or 0.0 for attack, stops in each) / cores
+        return slower * sum(attack.expected_seconds(spec, stops) or 0.0 for attack, stops in each) / cores
 
     if not seconds(1.0):
         return plan

@@ -13,6 +13,7 @@ import torch
 from leakmeter.data.dataset import Dataset
 from leakmeter.errors import LeakmeterError
 from leakmeter.extraction.base import make_attack
+from leakmeter.extraction.pace import pace
 from leakmeter.oracle.view import View
 from leakmeter.plan import Plan
 from leakmeter.victims.victim import Question, Victim
@@ -79,6 +80,8 @@ def estimate(plan: Plan, victim: Victim, test: Dataset | None, processes: int) -
         learning += seconds or 0.0
         if seconds is None and cell.attack not in untold:
             untold.append(cell.attack)
+    if learning:
+        learning *= plan.pace or pace(victim.spec, plan.device)
     rate = answers_a_second(victim, plan)
     explained = sum(cell.budget for cell in cells if View.parse(cell.view).explanation is not None)
     return Estimate(

@@ -102,6 +102,8 @@ def _audit(
     executor: str | None,
     progress: Progress,
 ) -> Audit:
+    if resume and plan.pace is None:  # the effort was fitted to what the machine did then
+        plan = plan.model_copy(update={"pace": Run.open(Path(resume)).plan.get("pace")})
     plan, victim, test = _opened(plan, victim, _processes(executor))
     content = plan.model_dump(mode="json")
     run = Run.resume(Path(resume), content) if resume else Run.enter(fresh_path(out, plan.name), content)

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
 from leakmeter.extraction.base import Attack, AttackJob
-from leakmeter.extraction.chooser import IN_TIME, LEAST, SMALL, Chooser, growth, trial_seconds
+from leakmeter.extraction.chooser import LEAST, SMALL, Chooser, growth, in_time, trial_seconds
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
 from leakmeter.extraction.pictured import AsPicture, PicturedOracle, pictured
 from leakmeter.extraction.pool import real_inputs
@@ -69,7 +69,7 @@ class Auto(Attack):
         spec = reduced_spec(spec)
         seconds, searched, before = 0.0, 0.0, 0
         least, others = (_LEAST_LARGE, _OTHERS_LARGE) if spec.features > SMALL else (0.0, _OTHERS)
-        rounds = math.ceil((self.rounds + 2) / 2)  # of coarse answers so many as were set, of exact ones two
+        rounds = math.ceil((self.rounds + 1) / 2)  # of coarse answers so many as were set, of exact ones one
         for stop in stops:
             for n in (before + (stop - before) * turn / rounds for turn in range(1, rounds + 1)):
                 if n >= LEAST:
@@ -79,7 +79,7 @@ class Auto(Attack):
                     trial = trial_seconds(self.seconds_for(round(n), spec), self.effort, spec)
                     seconds += trials * max(_TAKEN * trial, least)
                     if all_anew and least == 0 and len(spec.input_shape) == 3:  # what learns slower is given time
-                        seconds += self.seconds_for(stops[-1], spec) / IN_TIME
+                        seconds += 2 * in_time(self.seconds_for(round(n), spec), trial)
             seconds, before = seconds + (max(self.seconds_for(stop, spec), least) if stop >= LEAST else 0.0), stop
         return seconds
 
@@ -136,7 +136,7 @@ class _Thief(Chooser):
         if len(asker.x) < few:
             asker.explore(few - len(asker.x))
         blind = asker.answer.view.tells_logits and not self._lopsided() and len(self.spec.input_shape) == 3
-        start, rounds = len(asker.x), 2 if blind else self.attack.rounds
+        start, rounds = len(asker.x), 1 if blind else self.attack.rounds
         for turn in range(rounds):
             goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
             best = None if turn == 0 or len(asker.x) < LEAST else self.best(f"{stop}-{turn}")

@@ -98,7 +98,7 @@ class Chooser:
 
         Of pictures only with kinds that see more of them: what sees less is better by luck.
         """
-        if len(best.candidates) > 1 or self.spec.features > SMALL:
+        if len(best.candidates) > 1 or self.spec.features > SMALL or self._hurried():
             return best
         first, near = (
             best.candidates[0],
@@ -151,8 +151,14 @@ class Chooser:
         return readings(view, self.spec.classes, pictures=self.pictures, large=large)
 
     def _search(self, part: Parted, name: str) -> list[Tried]:
-        """Students first, then for the best of them other ways to read answers, then the other augmentations."""
+        """Students first, then for the best of them other ways to read answers, then the other augmentations.
+
+        Where time is short a picture is learned as it is: changes of it teach more only in the long run, and trials
+        that are too short to tell decide by luck.
+        """
         ways, changes = self._readings(), augmentations(self.spec)
+        if self._hurried():
+            ways, changes = tuple(way for way in ways if way in (ways[0], "labels")), changes[-1:]
         usual = {name: changes[0] if STUDENTS[name].spatial else changes[-1] for name in self.students}
         trials = [self._try(Candidate(student, ways[0], usual[student]), part, name) for student in self.students]
         trials = self._in_time(trials, part, name)
@@ -172,10 +178,18 @@ class Chooser:
             trials += self._if_better(replace(best, augmentation=change), trials, part, name, errors)
         return trials
 
+    def _hurried(self) -> bool:
+        """Whether a copy of a small picture has far less time than one network needs."""
+        return self.pictures and self.spec.features <= SMALL and self._seconds(len(self.asker.x)) < self._member() / 2
+
+    def _member(self) -> float:
+        """Seconds that one network of several should have."""
+        return max(_MEMBER, self.spec.features / _A_SECOND)
+
     def _in_time(self, trials: list[Tried], part: Parted, name: str) -> list[Tried]:
         """The trials without students that are ahead of what sees most of a picture only because that learns slower.
 
-        So both are tried again for a good part of the time that the copy will have. Whom it overtakes is left out until
+        So both are tried again for a good part of the time that a copy has. Whom it overtakes is left out until
         all are compared anew: few answers must not decide for many.
         """
         most, best = self.students[0], part.ranked(trials)[0]
@@ -183,7 +197,7 @@ class Chooser:
         if not self.pictures or not own or best in own:
             return trials
         first = part.ranked(own)[0]
-        seconds = self._seconds(max((len(part.x), *self.job.stops))) / IN_TIME
+        seconds = in_time(self._seconds(len(part.x)), self._trial_seconds(part))
         slower, sooner = (self._try(one.candidates[0], part, f"{name}-longer", seconds) for one in (first, best))
         reached = max(best.held_out, sooner.held_out)
         if slower.held_out < reached - part.error(reached):
@@ -230,7 +244,7 @@ class Chooser:
 
     def _both(self, trials: list[Tried], part: Parted) -> list[Tried]:
         """The mean of the two best that are different students and nearly as good, where there is time for two."""
-        if self.spec.features > SMALL:
+        if self.spec.features > SMALL or self._hurried():
             return []
         first, *others = part.ranked(trials)
         if first.held_out == 1:
@@ -245,8 +259,7 @@ class Chooser:
         """The winner, from all answers; of small inputs the mean of several of it, which is steadier."""
         x, answer, members = self.asker.x, self.asker.answer, [*best.candidates]
         if self.spec.features <= SMALL and any(STUDENTS[one.student].trained for one in members):
-            least = max(_MEMBER, self.spec.features / _A_SECOND)
-            members *= max(1, min(_MEMBERS, int(self._seconds(len(x)) / least)) // len(members))
+            members *= max(1, min(_MEMBERS, int(self._seconds(len(x)) / self._member())) // len(members))
         seconds = self._seconds(len(x)) / len(members)
         learned = [self.fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
         return learned[0] if len(members) == 1 else Mean(learned)
@@ -265,7 +278,13 @@ class Chooser:
 def trial_seconds(copy: float, effort: float, spec: VictimSpec) -> float:
     """How long a trial may take where a copy takes `copy` seconds: a fraction of that, some seconds at least."""
     share = _TRIALS if spec.features <= SMALL else _TRIALS_LARGE
-    return max(copy / share, _SHORTEST * min(1.0, effort / _LITTLE))
+    little = _LITTLE_PICTURES if len(spec.input_shape) == 3 else _LITTLE
+    return max(copy / share, _SHORTEST * min(1.0, effort / little))
+
+
+def in_time(copy: float, trial: float) -> float:
+    """How long are trials that show whether what sees most of a picture is only slower."""
+    return max(copy / _IN_TIME, _LEAST_LONGER * trial)
 
 
 def growth(*, last: bool) -> float:
@@ -278,9 +297,9 @@ _TRIALS, _TRIALS_LARGE, _SHORTEST = 8, 12, 1.0  # a trial takes this fraction of
 SMALL = 1024  # features up to which a network has time enough to learn twice
 _ERRORS = 2.0  # standard errors by which to learn from less must be better
 _LONGER = 5.0  # times as long are trials that decide whether labels are all that answers are good for
-IN_TIME = 3.0  # of the last copy's time this fraction is enough to see whether what sees most is only slower
+_IN_TIME, _LEAST_LONGER = 3.0, 2.0  # of a copy's time this fraction, or so many trials, show whether it is only slower
 _FEW = 100  # answers held out below which their word is worth half
-_LITTLE = 0.2  # effort below which also these are cut
+_LITTLE, _LITTLE_PICTURES = 0.2, 0.1  # effort below which also these are cut
 _READERS = 2  # students that try every reading, of small inputs
 _MEMBERS = 3  # copies at most whose mean is taken
 _MEMBER, _A_SECOND = 3.0, 64  # seconds that each has at least: so many, and one for so many features

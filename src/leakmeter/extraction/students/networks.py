@@ -26,7 +26,9 @@ _STEP, _OUTPUT = 2e-3, 1e-8  # seconds of one core: for a step at least, for one
 _RATE, _HALF_RATE = 7e10, 3e11  # multiplications a second, in 32 and in 16 bits
 _HALF_PAYS = 1_000_000  # multiplications an input from which 16-bit arithmetic is faster
 _FEWEST, _MOST = 60, 20_000
-_BATCH, _BATCH_LARGE, _LARGE, _LR = 128, 64, 1024, 3e-3  # above so many inputs a step costs much, and more steps pay
+_BATCHES, _BATCHES_LARGE, _LARGE = (128, 64, 32), (64, 32), 1024  # above so many inputs a step costs much
+_STEPS = 1500  # below which more and smaller steps teach more than fewer and larger ones
+_LR = 3e-3
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,7 @@ class Network(Student):
     def fit(self, lesson: Lesson) -> nn.Module:
         """One cycle of Adam, as many steps as fit into the lesson's seconds."""
         model = self.build(lesson.spec, lesson.x, lesson.seed).to(lesson.job.device)
-        products, outputs = work(model, lesson.x[:1].to(lesson.job.device))
-        batch = min(_BATCH if lesson.spec.features <= _LARGE else _BATCH_LARGE, max(16, len(lesson.x) // 4))
-        half = products >= _HALF_PAYS and lesson.job.device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
-        step = _STEP + batch * (outputs * _OUTPUT + 3 * products / (_HALF_RATE if half else _RATE))
+        batch, half, step = reckoned(model, lesson.x, lesson.job.device, lesson.seconds)
 
         wanted = targets(lesson.answer, lesson.reading)
         one = unit(wanted, lesson.reading)
@@ -82,6 +81,20 @@ class Network(Student):
         )
         copy = BothWays(learned).eval() if lesson.augmentation == "mirrored" else learned
         return nn.Sequential(copy, Times(one)).eval() if one < 1 else copy
+
+
+def reckoned(model: nn.Module, x: Tensor, device: torch.device, seconds: float) -> tuple[int, bool, float]:
+    """The rows of a batch, whether 16 bits pay, and the seconds that a step takes on the machine that is the measure.
+
+    Of pictures the largest batch of which there is time for enough steps.
+    """
+    products, outputs = work(model, x[:1].to(device))
+    half = products >= _HALF_PAYS and device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
+    row = outputs * _OUTPUT + 3 * products / (_HALF_RATE if half else _RATE)
+    batches = (_BATCHES if x[0].numel() <= _LARGE else _BATCHES_LARGE)[: None if x.dim() == 4 else 1]
+    batch = next((rows for rows in batches if seconds >= _STEPS * (_STEP + rows * row)), batches[-1])
+    batch = min(batch, max(16, len(x) // 4))
+    return batch, half, _STEP + batch * row
 
 
 class Times(nn.Module):
