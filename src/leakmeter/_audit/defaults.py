@@ -73,7 +73,7 @@ def _in_time(plan: Plan, spec: VictimSpec, processes: int, *, limited: bool) -> 
     cores = min(_CORES if plan.minutes is None else processes, max(1, len(cells)))
     minutes = plan.minutes or (_MINUTES if spec.features <= _LARGE else _MINUTES_LARGE)
     free = [cell for cell in cells if _adjustable(cell.attack, cell.options)]
-    plan = plan if plan.pace or not free else plan.model_copy(update={"pace": pace(spec, plan.device)})
+    plan = plan if plan.pace or not free else plan.model_copy(update={"pace": pace(spec, plan.device, cores)})
     slower = plan.pace or 1.0
 
     def seconds(effort: float) -> float:

@@ -81,7 +81,7 @@ def estimate(plan: Plan, victim: Victim, test: Dataset | None, processes: int) -
         if seconds is None and cell.attack not in untold:
             untold.append(cell.attack)
     if learning:
-        learning *= plan.pace or pace(victim.spec, plan.device)
+        learning *= plan.pace or pace(victim.spec, plan.device, min(processes, len(cells)))
     rate = answers_a_second(victim, plan)
     explained = sum(cell.budget for cell in cells if View.parse(cell.view).explanation is not None)
     return Estimate(

@@ -24,15 +24,25 @@ from leakmeter.victims.spec import VictimSpec
 
 _ENOUGH = 0.4  # seconds of steps
 _FEWEST, _ROWS = 3, 512
+_TOGETHER = 1.6  # times as long as alone
 _NOTCHES = 4  # in a doubling: what differs by less is told as the same
 
 
-def pace(spec: VictimSpec, device: str = "cpu") -> float:
-    """How many times as long as reckoned the likeliest network for such inputs learns here; measured once a process."""
+def pace(spec: VictimSpec, device: str = "cpu", processes: int = 1) -> float:
+    """How many times as long as reckoned the likeliest network for such inputs learns here; measured once a process.
+
+    Args:
+        spec: of the victim.
+        device: where students learn.
+        processes: how many learn at once; those of one processor wait for each other's memory.
+    """
     laid = reduced_spec(pictured(spec))
     students = [(name, STUDENTS[name]) for name in usual_students(laid)]
     name = next((name for name, student in students if isinstance(student, Network)), None)
-    return 1.0 if name is None else _measured(name, laid.input_shape, laid.classes, device, torch.get_num_threads())
+    if name is None:
+        return 1.0
+    alone = _measured(name, laid.input_shape, laid.classes, device, torch.get_num_threads())
+    return alone * (_TOGETHER if processes > 1 and device == "cpu" else 1.0)
 
 
 @lru_cache(maxsize=64)
