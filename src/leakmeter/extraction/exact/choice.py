@@ -28,9 +28,7 @@ def best_copy(
     tried = dict(found)
     if known is not None and known.stack.layers:
         tried["the layers found, completed by learning"] = completed(known, told, contrasts, seed)
-    tried["a dense student"] = taught(told, None, seed)
-    if first is not None and len(first.bias):
-        tried["a dense student above the first layer"] = taught(told, first, seed)
+    tried["a dense student" if first is None else "a dense student above the first layer"] = taught(told, first, seed)
     tried["a constant"] = constant(told)
     misses = {name: _misses(copy, held) for name, copy in tried.items()}
     chosen = min(tried, key=lambda name: misses[name])

@@ -20,7 +20,8 @@ from leakmeter.training.loop import Batch, Recipe, fit
 
 _WIDTHS = (128, 128, 128)
 _STEPS, _FEWEST = 3000, 300
-_BATCH, _RATE = 512, 3e-3
+_BATCH, _WIDE_BATCH, _WIDE, _RATE = 512, 128, 64, 3e-3
+"""Points a step, fewer of more than so many features."""
 _SHARP = 0.3
 """The temperature of probabilities, as a share of the median lead of the first class over the second."""
 _NEAR = 0.07
@@ -101,6 +102,7 @@ def taught(told: Answers, first: Layer | None, seed: int) -> Student:
         return F.cross_entropy(guess, wanted.softmax(1))
 
     steps = min(_STEPS, max(_FEWEST, len(x)))
-    recipe = Recipe(steps=steps, batch=_BATCH, lr=_RATE, schedule="cyclic", warmup=0.1)
+    batch = _BATCH if x.shape[1] <= _WIDE else _WIDE_BATCH
+    recipe = Recipe(steps=steps, batch=batch, lr=_RATE, schedule="cyclic", warmup=0.1)
     fit(student, (torch.arange(len(x)), x, scores), loss, recipe, seed=seed)
     return student
