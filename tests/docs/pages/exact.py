@@ -158,7 +158,7 @@ EXACTLY: list[Figure] = [
     ),
     (
         PAGE,
-        "{:.0f} runs, {:.0f} exact and right, {:.0f} declared incomplete, {:.0f} stopped after 20 seconds, none falsely",
+        "{:.0f} runs, {:.0f} exact and right, {:.0f} declared incomplete, {:.0f} stopped after 20 seconds, none",
         "bench/exact_soak_8000.json",
         _soak,
     ),
