@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from leakmeter.errors import BudgetExhausted, NotApplicable, UsageError
 from leakmeter.extraction.base import Attack, AttackJob
 from leakmeter.extraction.exact.asking import DOUBLE, SLOPES, Asker, Pieces
-from leakmeter.extraction.exact.choice import LAYERS, ONE_LAYER, best_copy
+from leakmeter.extraction.exact.choice import FEWEST, LAYERS, ONE_LAYER, best_copy
 from leakmeter.extraction.exact.copy import hand_over, hand_over_deep, layers_of, signed_copy
 from leakmeter.extraction.exact.deep import DeepSearch
 from leakmeter.extraction.exact.fresh import ask_fresh
@@ -233,8 +233,9 @@ def _integrated(view: View) -> bool:
 
 
 def _share(oracle: Oracle, share: float) -> int:
-    """So much of what is left of the budget."""
-    return int(share * (oracle.remaining or 0))
+    """So much of what is left of the budget; nothing where that is too little to learn or judge by."""
+    kept = int(share * (oracle.remaining or 0))
+    return kept if kept >= FEWEST else 0
 
 
 def _rather(

@@ -14,7 +14,7 @@ from leakmeter.extraction.exact.student import taught
 from leakmeter.extraction.findings import Trial
 
 LAYERS, ONE_LAYER = "the layers found", "one layer"
-_FEWEST = 40
+FEWEST = 40
 """Points from which anything is learned or judged."""
 
 
@@ -22,7 +22,7 @@ def best_copy(
     found: dict[str, nn.Module], known: Known | None, first: Layer | None, fresh: Answers, contrasts: Tensor, seed: int
 ) -> tuple[nn.Module, tuple[Trial, ...]]:
     """The copy to hand over, of those `found` by algebra (the one preferred so far first) and those learned."""
-    if len(fresh) < _FEWEST:
+    if len(fresh) < FEWEST:
         return next(iter(found.values())), ()
     told, held = fresh.parted()
     tried = dict(found)
