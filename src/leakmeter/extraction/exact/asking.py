@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
@@ -67,6 +69,8 @@ class Asker:
         self.eps = float(torch.finfo(self.spec.dtype).eps)
         self.rounds = 0
         """Batches of questions asked."""
+        self.reserve = 0
+        """Questions of the budget that the search leaves for what it cannot find."""
         self.steepest = 0.0
         """The largest gradient seen: what the rounding error of gradients is relative to."""
         self.bias_error = 0.0
@@ -96,7 +100,14 @@ class Asker:
     def room(self, rows: int) -> int:
         """How many of `rows` questions the budget still allows."""
         left = self.oracle.remaining
-        return rows if left is None else min(rows, left)
+        return rows if left is None else max(0, min(rows, left - self.reserve))
+
+    @contextmanager
+    def whole_budget(self) -> Iterator[None]:
+        """For questions that may end the search: if they do, nothing need be left."""
+        kept, self.reserve = self.reserve, 0
+        yield
+        self.reserve = kept
 
     def rounded(self, x: Tensor) -> Tensor:
         """The points the victim really sees: in the box and in its own precision, without zeros where these hide."""

@@ -12,10 +12,13 @@ from torch import Tensor, nn
 from leakmeter.errors import BudgetExhausted, NotApplicable, UsageError
 from leakmeter.extraction.base import Attack, AttackJob
 from leakmeter.extraction.exact.asking import DOUBLE, SLOPES, Asker, Pieces
+from leakmeter.extraction.exact.choice import FEWEST, LAYERS, ONE_LAYER, best_copy
 from leakmeter.extraction.exact.copy import hand_over, hand_over_deep, layers_of, signed_copy
 from leakmeter.extraction.exact.deep import DeepSearch
+from leakmeter.extraction.exact.fresh import ask_fresh
 from leakmeter.extraction.exact.line import Line
 from leakmeter.extraction.exact.network import OneHidden
+from leakmeter.extraction.exact.output import Known
 from leakmeter.extraction.exact.paper import PaperFailure, SearchRange, recover_s, recover_z
 from leakmeter.extraction.exact.paper_values import check_step, estimate_gradient, step_size
 from leakmeter.extraction.exact.polish import MISFITS, holds, polish
@@ -29,12 +32,12 @@ from leakmeter.extraction.exact.sharpen import finish
 from leakmeter.extraction.exact.survey import Surveyor, gradient_survey
 from leakmeter.extraction.exact.value_survey import value_survey
 from leakmeter.extraction.exact.values import ValueLine
-from leakmeter.extraction.findings import Findings, class_counts, class_entropy
+from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.explanations.integrated import IntegratedGradients
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
-from leakmeter.seeds import stream
+from leakmeter.seeds import derive, stream
 from leakmeter.victims.spec import VictimSpec
 
 AskGradient = Callable[[Asker, Tensor], Tensor]
@@ -44,6 +47,9 @@ _PATIENCE = {"open": 20, "saturating": 200, "box": 500}
 
 _VAGUE = 0.1
 """The share of the far points that may say nothing because rounding would have hidden what is missing."""
+
+_ONE_LAYER, _DEEP = 0.05, 1 / 3
+"""The share of the budget that a search for one layer leaves, and of what is left one for several: few of these end."""
 
 _DEEP_PATIENCE = {"gradients": 200, "values": 1000}
 """Units of deeper layers may switch at few points of the space only; a value costs little beside a cell's gradient."""
@@ -108,6 +114,7 @@ class _Reconstruction(Attack):
         asker = _Counting(oracle)
         space = "box" if not asker.unbounded else "open" if oracle.view.kind == "logits" else "saturating"
         patience = _PATIENCE[space] if self.patience is None else self.patience
+        asker.reserve = _share(oracle, _ONE_LAYER)
         with job.progress.task("reconstructing", None):
             found = reconstruct(
                 asker,
@@ -124,11 +131,16 @@ class _Reconstruction(Attack):
             if line is ScanLine and not asker.keeps:
                 finish(asker, found.network, stream(job.seed, "exact", "finish"))
         job.notes["search"] = {"rounds": found.rounds, "lines": found.lines, "quiet_points": found.quiet}
-        copy = hand_over(found.network, asker.contrasts).to(job.device)
+        copy: nn.Module = hand_over(found.network, asker.contrasts)
+        missing = _missing(found)
+        tried: tuple[Trial, ...] = ()
+        if missing is not None and patience:
+            copy, tried = _rather(asker, job, {ONE_LAYER: copy}, None)
+        copy = copy.to(job.device)
         if job.curve and job.curve[-1].queries == oracle.ledger.spent():
             job.curve.pop()  # a stop at the very end
         job.observe(copy, oracle.ledger.spent())
-        return copy, _findings(asker, found.network.units, _missing(found))
+        return copy, _findings(asker, found.network.units, missing, tried)
 
     def _deep(
         self, oracle: Oracle, job: AttackJob, asker: _Counting, found: Search, surveyor: Surveyor
@@ -136,6 +148,7 @@ class _Reconstruction(Attack):
         """Goes on with the layers above, from the lines that showed them."""
         patience = _DEEP_PATIENCE["gradients" if asker.explained else "values"]
         patience = patience if self.patience is None else self.patience
+        asker.reserve = _share(oracle, _DEEP)
         search = DeepSearch(asker, surveyor, stream(job.seed, "exact", "deep"))
         search.take([way.survey() for way in found.ways if isinstance(way, GradientLine)])
         known = search.run(patience, self.max_lines)
@@ -143,13 +156,17 @@ class _Reconstruction(Attack):
         layers = [] if known is None else [layer.units for layer in known.stack.layers]
         job.notes["search"] = {"rounds": asker.rounds, "lines": progress.lines, "quiet_points": progress.quiet}
         job.notes["layers"] = layers
-        copy: nn.Module
-        if known is None or (not progress.done and search.closer(found.network, known)):
-            copy = hand_over(found.network, asker.contrasts)
-        else:
-            copy = hand_over_deep(known, asker.contrasts)
+        copies: dict[str, nn.Module] = {ONE_LAYER: hand_over(found.network, asker.contrasts)}
+        if known is not None:
+            layered: dict[str, nn.Module] = {LAYERS: hand_over_deep(known, asker.contrasts)}
+            closer = not progress.done and search.closer(found.network, known)
+            copies = copies | layered if closer else layered | copies
+        copy, missing = next(iter(copies.values())), search.missing()
+        tried: tuple[Trial, ...] = ()
+        if missing is not None:
+            copy, tried = _rather(asker, job, copies, known)
         job.observe(copy.to(job.device), oracle.ledger.spent())
-        return copy, _findings(asker, sum(layers), search.missing())
+        return copy, _findings(asker, sum(layers), missing, tried)
 
     def _search(self, delta: float) -> SearchRange:
         assert self.h is not None  # `check` has seen to it
@@ -215,9 +232,30 @@ def _integrated(view: View) -> bool:
     return view.kind == "logits" and isinstance(view.explanation, IntegratedGradients) and not view.protections
 
 
-def _findings(asker: _Counting, units: int, missing: str | None) -> Findings:
-    entropy = class_entropy(asker.counts)
-    return Findings(class_entropy=entropy, complete=missing is None, missing=missing, units=units)
+def _share(oracle: Oracle, share: float) -> int:
+    """So much of what is left of the budget; nothing where that is too little to learn or judge by."""
+    kept = int(share * (oracle.remaining or 0))
+    return kept if kept >= FEWEST else 0
+
+
+def _rather(
+    asker: Asker, job: AttackJob, copies: dict[str, nn.Module], known: Known | None
+) -> tuple[nn.Module, tuple[Trial, ...]]:
+    """Spends what is left on fresh points; the best of the copies found and of those learned from their answers."""
+    fresh = ask_fresh(asker, stream(job.seed, "exact", "fresh"))
+    first = known.stack.layers[0] if known is not None and known.stack.layers else None
+    with job.progress.task("learning what was not found", None):
+        copy, tried = best_copy(copies, known, first, fresh, asker.contrasts, derive(job.seed, "exact", "learned"))
+    job.notes["learned_from"] = len(fresh)
+    job.notes["handed_over"] = next((trial.name for trial in tried if trial.chosen), next(iter(copies)))
+    return copy, tried
+
+
+def _findings(asker: _Counting, units: int, missing: str | None, tried: tuple[Trial, ...] = ()) -> Findings:
+    entropy, chosen = class_entropy(asker.counts), next((trial for trial in tried if trial.chosen), None)
+    if missing is not None and chosen is not None:
+        missing = f"{missing}; handed over is {chosen.name}, which names {chosen.held_out:.1%} of fresh points right"
+    return Findings(class_entropy=entropy, complete=missing is None, missing=missing, units=units, tried=tried)
 
 
 def _gradient(asker: Asker, x: Tensor) -> Tensor:

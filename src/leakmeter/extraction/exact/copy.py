@@ -71,10 +71,10 @@ def layers_of(copy: nn.Module) -> Stack:
 
 def hand_over_deep(known: Known, contrasts: Tensor) -> Copy | DeepCopy:
     """Layers as a module, its outputs turned back from contrasts [K, C] into C classes."""
-    output = _linear(contrasts.T @ known.weight, contrasts.T @ known.bias)
+    output = linear(contrasts.T @ known.weight, contrasts.T @ known.bias)
     if not known.stack.layers:
         return Copy(None, output, None)
-    hidden = [_linear(layer.weight, layer.bias) for layer in known.stack.layers]
+    hidden = [linear(layer.weight, layer.bias) for layer in known.stack.layers]
     return DeepCopy(hidden, [layer.linear for layer in known.stack.layers], output)
 
 
@@ -82,23 +82,23 @@ def hand_over(network: OneHidden, contrasts: Tensor) -> Copy:
     """The network as a module, its outputs turned back from contrasts [K, C] into C classes."""
     back = contrasts.T
     if network.units == 0:
-        return Copy(None, _linear(back @ network.skip, back @ network.shift), None)
+        return Copy(None, linear(back @ network.skip, back @ network.shift), None)
     turned = orientations(network)
     if turned is None:
-        skip = _linear(back @ network.skip, None)
-        hidden = _linear(network.normals, -network.offsets)
-        return Copy(hidden, _linear(back @ network.weights, back @ network.shift), skip)
+        skip = linear(back @ network.skip, None)
+        hidden = linear(network.normals, -network.offsets)
+        return Copy(hidden, linear(back @ network.weights, back @ network.shift), skip)
     sign = 1 - 2 * turned
     shift = network.shift - network.weights @ (turned * network.offsets)
-    hidden = _linear(network.normals * sign[:, None], -network.offsets * sign)
-    return Copy(hidden, _linear(back @ network.weights, back @ shift), None)
+    hidden = linear(network.normals * sign[:, None], -network.offsets * sign)
+    return Copy(hidden, linear(back @ network.weights, back @ shift), None)
 
 
 def signed_copy(Z: Tensor, s: Tensor) -> Copy:
     """f(x) = [relu(Zx), relu(-Zx)] s with one of s_i and s_(h+i) zero, as the paper's Algorithm 1 leaves it."""
     ahead, back = s.reshape(2, len(Z))
-    hidden = _linear(torch.where(ahead != 0, 1.0, -1.0)[:, None] * Z, torch.zeros_like(ahead))
-    return Copy(hidden, _linear((ahead + back)[None], torch.zeros_like(ahead[:1])), None)
+    hidden = linear(torch.where(ahead != 0, 1.0, -1.0)[:, None] * Z, torch.zeros_like(ahead))
+    return Copy(hidden, linear((ahead + back)[None], torch.zeros_like(ahead[:1])), None)
 
 
 def orientations(network: OneHidden, tolerance: float = 1e-3) -> Tensor | None:
@@ -119,7 +119,8 @@ def orientations(network: OneHidden, tolerance: float = 1e-3) -> Tensor | None:
     return turned
 
 
-def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
+def linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
+    """A layer of these weights."""
     # skip_init: a layer that is filled anyway must not draw from the global generator.
     layer: nn.Linear = nn.utils.skip_init(  # type: ignore[no-untyped-call]
         nn.Linear, weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype, device=weight.device

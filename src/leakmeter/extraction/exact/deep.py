@@ -111,7 +111,8 @@ class DeepSearch:
     def _improve(self, known: Known | None, x: Tensor, off: Tensor, patience: int, max_lines: int) -> bool:
         """Asks for what the copy lacks; False if nothing is left to ask."""
         if known is not None and float(off.max()) <= 1:
-            points, misses = self.verify(known, patience)
+            with self.asker.whole_budget():
+                points, misses = self.verify(known, patience)
             if self.progress.done or not len(misses):
                 return False
             x, off = torch.cat([x, points]), torch.cat([off, misses])

@@ -83,7 +83,8 @@ def reconstruct(
     try:
         _look_far(asker, line, found, start, generator, patience, max_lines, watch)
         if found.quiet >= patience and not found.deep:
-            _look_at_extremes(asker, line, found, start, generator, patience, max_lines)
+            with asker.whole_budget():
+                _look_at_extremes(asker, line, found, start, generator, patience, max_lines)
             watch(found.network)
     except CrowdedError:
         found.crowded = True

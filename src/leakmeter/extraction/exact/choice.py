@@ -1,0 +1,53 @@
+"""Which copy to hand over when none is whole: whichever names most classes right at points none learned from."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from leakmeter.extraction.exact.completed import completed
+from leakmeter.extraction.exact.copy import Copy, linear
+from leakmeter.extraction.exact.fresh import Answers, named
+from leakmeter.extraction.exact.output import Known
+from leakmeter.extraction.exact.stack import Layer
+from leakmeter.extraction.exact.student import taught
+from leakmeter.extraction.findings import Trial
+
+LAYERS, ONE_LAYER = "the layers found", "one layer"
+FEWEST = 40
+"""Points from which anything is learned or judged."""
+
+
+def best_copy(
+    found: dict[str, nn.Module], known: Known | None, first: Layer | None, fresh: Answers, contrasts: Tensor, seed: int
+) -> tuple[nn.Module, tuple[Trial, ...]]:
+    """The copy to hand over, of those `found` by algebra (the one preferred so far first) and those learned."""
+    if len(fresh) < FEWEST:
+        return next(iter(found.values())), ()
+    told, held = fresh.parted()
+    tried = dict(found)
+    if known is not None and known.stack.layers:
+        tried["the layers found, completed by learning"] = completed(known, told, contrasts, seed)
+    tried["a dense student" if first is None else "a dense student above the first layer"] = taught(told, first, seed)
+    tried["a constant"] = constant(told)
+    misses = {name: _misses(copy, held) for name, copy in tried.items()}
+    chosen = min(tried, key=lambda name: misses[name])
+    trials = [Trial(name=name, held_out=1 - misses[name][0], chosen=name == chosen) for name in tried]
+    return tried[chosen], tuple(trials)
+
+
+def constant(told: Answers) -> Copy:
+    """The scores of the commonest class, everywhere."""
+    labels = told.labels()
+    row = told.scores[labels == labels.mode().values].mean(0)
+    return Copy(None, linear(row.new_zeros(len(row), told.x.shape[1]), row), None)
+
+
+@torch.no_grad()
+def _misses(copy: nn.Module, held: Answers) -> tuple[float, float]:
+    """How often a copy names another class, and how far off its differences of scores are, at most by their size."""
+    shown = torch.nan_to_num(copy(held.x))
+    other = float((named(shown) != held.labels()).double().mean())
+    one, two = (s if s.shape[1] == 1 else s - s.mean(1, keepdim=True) for s in (shown, held.scores))
+    size = two.norm(dim=1).clamp(min=1e-300)
+    return other, float(((one - two).norm(dim=1) / size).clamp(max=1.0).mean())
