@@ -56,10 +56,14 @@ class Auto(Attack):
     """Rounds of asking where answers are coarse or name few classes: each but the first is chosen by a student."""
 
     def seconds_for(self, n: int, spec: VictimSpec) -> float:
-        """What a copy from `n` answers is worth: more for larger inputs and for more answers."""
+        """What a copy from `n` answers is worth: more for larger inputs and for more answers.
+
+        A small picture is given time for some hundred steps whatever the effort: with fewer, no choice is a good one.
+        """
         each, least = (0.1, 40) if spec.features <= SMALL else (0.13, 20)
         size, known = min(max(each * spec.features, least), 400), min(max(n / 5000, 0.02), 10)
-        return self.effort * size * math.sqrt(known)
+        steps = spec.features / _A_SECOND if len(spec.input_shape) == 3 and spec.features <= SMALL else 0.0
+        return max(self.effort * size * math.sqrt(known), steps * math.sqrt(min(known, 1.0)))
 
     def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float | None:
         """Of learning, with the trials between rounds of asking and before each copy."""
@@ -182,6 +186,7 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 
 
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
+_A_SECOND = 160  # features of a picture of which one network takes its first steps in a second
 _LOPSIDED = 0.75  # of the entropy of classes that all come up as often
 _OTHERS, _OTHERS_LARGE = 6, 3  # trials beside those of the students: of readings and augmentations
 _TAKEN = 0.6  # of the time that a trial is given: some students are solved, not trained
