@@ -278,7 +278,7 @@ class Chooser:
 def trial_seconds(copy: float, effort: float, spec: VictimSpec) -> float:
     """How long a trial may take where a copy takes `copy` seconds: a fraction of that, some seconds at least."""
     share = _TRIALS if spec.features <= SMALL else _TRIALS_LARGE
-    little = _LITTLE_PICTURES if len(spec.input_shape) == 3 else _LITTLE
+    little = _LITTLE_PICTURES if len(spec.input_shape) == 3 and spec.features > _TINY else _LITTLE
     return max(copy / share, _SHORTEST * min(1.0, effort / little))
 
 
@@ -299,7 +299,7 @@ _ERRORS = 2.0  # standard errors by which to learn from less must be better
 _LONGER = 5.0  # times as long are trials that decide whether labels are all that answers are good for
 _IN_TIME, _LEAST_LONGER = 3.0, 2.0  # of a copy's time this fraction, or so many trials, show whether it is only slower
 _FEW = 100  # answers held out below which their word is worth half
-_LITTLE, _LITTLE_PICTURES = 0.2, 0.1  # effort below which also these are cut
+_LITTLE, _LITTLE_PICTURES, _TINY = 0.2, 0.1, 256  # effort below which also these are cut; of larger pictures later
 _READERS = 2  # students that try every reading, of small inputs
 _MEMBERS = 3  # copies at most whose mean is taken
 _MEMBER, _A_SECOND = 3.0, 64  # seconds that each has at least: so many, and one for so many features
