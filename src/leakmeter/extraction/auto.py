@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
 from leakmeter.extraction.base import Attack, AttackJob
-from leakmeter.extraction.chooser import LEAST, SMALL, Chooser, growth, in_time, trial_seconds
+from leakmeter.extraction.chooser import LEAST, SMALL, Chooser, growth, longer_seconds, trial_seconds
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
 from leakmeter.extraction.pictured import AsPicture, PicturedOracle, pictured
 from leakmeter.extraction.pool import real_inputs
@@ -62,7 +62,7 @@ class Auto(Attack):
         """
         each, least = (0.1, 40) if spec.features <= SMALL else (0.13, 20)
         size, known = min(max(each * spec.features, least), 400), min(max(n / 5000, 0.02), 10)
-        steps = spec.features / _A_SECOND if len(spec.input_shape) == 3 and spec.features <= SMALL else 0.0
+        steps = spec.features / _FIRST_STEPS if len(spec.input_shape) == 3 and spec.features <= SMALL else 0.0
         return max(self.effort * size * math.sqrt(known), steps * math.sqrt(min(known, 1.0)))
 
     def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float | None:
@@ -83,7 +83,7 @@ class Auto(Attack):
                     trial = trial_seconds(self.seconds_for(round(n), spec), self.effort, spec)
                     seconds += trials * max(_TAKEN * trial, least)
                     if all_anew and least == 0 and len(spec.input_shape) == 3:  # what learns slower is given time
-                        seconds += 2 * in_time(self.seconds_for(round(n), spec), trial)
+                        seconds += 2 * longer_seconds(self.seconds_for(round(n), spec), trial)
             seconds, before = seconds + (max(self.seconds_for(stop, spec), least) if stop >= LEAST else 0.0), stop
         return seconds
 
@@ -186,7 +186,7 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 
 
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
-_A_SECOND = 160  # features of a picture of which one network takes its first steps in a second
+_FIRST_STEPS = 160  # features of a picture for each second of the first some hundred steps
 _LOPSIDED = 0.75  # of the entropy of classes that all come up as often
 _OTHERS, _OTHERS_LARGE = 6, 3  # trials beside those of the students: of readings and augmentations
 _TAKEN = 0.6  # of the time that a trial is given: some students are solved, not trained

@@ -197,7 +197,7 @@ class Chooser:
         if not self.pictures or not own or best in own:
             return trials
         first = part.ranked(own)[0]
-        seconds = in_time(self._seconds(len(part.x)), self._trial_seconds(part))
+        seconds = longer_seconds(self._seconds(len(part.x)), self._trial_seconds(part))
         slower, sooner = (self._try(one.candidates[0], part, f"{name}-longer", seconds) for one in (first, best))
         reached = max(best.held_out, sooner.held_out)
         if slower.held_out < reached - part.error(reached):
@@ -282,7 +282,7 @@ def trial_seconds(copy: float, effort: float, spec: VictimSpec) -> float:
     return max(copy / share, _SHORTEST * min(1.0, effort / little))
 
 
-def in_time(copy: float, trial: float) -> float:
+def longer_seconds(copy: float, trial: float) -> float:
     """How long are trials that show whether what sees most of a picture is only slower."""
     return max(copy / _IN_TIME, _LEAST_LONGER * trial)
 
