@@ -9,9 +9,10 @@ from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.choice import best_copy, constant
 from leakmeter.extraction.exact.completed import completed
 from leakmeter.extraction.exact.copy import hand_over_deep
-from leakmeter.extraction.exact.fresh import Answers, ask_fresh, likely_points, named
+from leakmeter.extraction.exact.fresh import Answers, ask_fresh, likely_points
 from leakmeter.extraction.exact.output import Known
 from leakmeter.extraction.exact.stack import Layer, Stack
+from leakmeter.oracle.answer import to_labels
 from leakmeter.seeds import stream
 from leakmeter.studies.ours.exact_depth import deep_network
 
@@ -41,7 +42,7 @@ def test_a_victim_of_another_kind_is_copied_better_than_by_a_constant(view: str,
     assert asked.ledger.spent() <= 2000
     x = torch.rand(4000, 6).double()
     with torch.no_grad():
-        truth, guess = named(net(x)), named(copy.substitute(x))
+        truth, guess = to_labels(net(x)), to_labels(copy.substitute(x))
     assert float((truth == guess).double().mean()) >= float(truth.bincount().max() / len(x)) - 0.01
 
 
@@ -55,7 +56,7 @@ def test_the_best_at_points_held_out_is_handed_over() -> None:
 
 def test_a_constant_names_the_commonest_class() -> None:
     fresh = told(deep_network((5, 8, 3), seed=0), torch.randn(300, 5).double())
-    assert (named(constant(fresh)(torch.randn(50, 5).double())) == fresh.labels().mode().values).all()
+    assert (to_labels(constant(fresh)(torch.randn(50, 5).double())) == fresh.labels().mode().values).all()
 
 
 def test_units_that_were_not_found_are_learned_beside_those_that_were() -> None:

@@ -7,11 +7,12 @@ from torch import Tensor, nn
 
 from leakmeter.extraction.exact.completed import completed
 from leakmeter.extraction.exact.copy import Copy, linear
-from leakmeter.extraction.exact.fresh import Answers, named
+from leakmeter.extraction.exact.fresh import Answers
 from leakmeter.extraction.exact.output import Known
 from leakmeter.extraction.exact.stack import Layer
 from leakmeter.extraction.exact.student import taught
 from leakmeter.extraction.findings import Trial
+from leakmeter.oracle.answer import to_labels
 
 LAYERS, ONE_LAYER = "the layers found", "one layer"
 FEWEST = 40
@@ -47,7 +48,7 @@ def constant(told: Answers) -> Copy:
 def _misses(copy: nn.Module, held: Answers) -> tuple[float, float]:
     """How often a copy names another class, and how far off its differences of scores are, at most by their size."""
     shown = torch.nan_to_num(copy(held.x))
-    other = float((named(shown) != held.labels()).double().mean())
+    other = float((to_labels(shown) != held.labels()).double().mean())
     one, two = (s if s.shape[1] == 1 else s - s.mean(1, keepdim=True) for s in (shown, held.scores))
     size = two.norm(dim=1).clamp(min=1e-300)
     return other, float(((one - two).norm(dim=1) / size).clamp(max=1.0).mean())

@@ -10,6 +10,7 @@ from torch import Tensor
 from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.probes import start_points
 from leakmeter.extraction.sources import SOURCES
+from leakmeter.oracle.answer import to_labels
 from leakmeter.victims.spec import VictimSpec
 
 _NUMBERS = 2**26
@@ -45,12 +46,7 @@ class Answers:
 
     def labels(self) -> Tensor:
         """The class each point is of."""
-        return named(self.scores)
-
-
-def named(scores: Tensor) -> Tensor:
-    """The class that scores highest; of a single score its sign."""
-    return (scores[:, 0] > 0).long() if scores.shape[1] == 1 else scores.argmax(1)
+        return to_labels(self.scores)
 
 
 def ask_fresh(asker: Asker, generator: torch.Generator) -> Answers:
