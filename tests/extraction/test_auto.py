@@ -9,9 +9,10 @@ from torch import nn
 from leakmeter.errors import UsageError
 from leakmeter.extraction.auto import Auto, _Thief
 from leakmeter.extraction.base import AttackJob, Extraction, extract
-from leakmeter.extraction.chooser import Chooser
+from leakmeter.extraction.chooser import Chooser, first_seconds, in_a_hurry, trial_seconds
 from leakmeter.extraction.conformance import check_attack
 from leakmeter.extraction.given import Given
+from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.trials import Candidate, Tried, close, ranked
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
@@ -265,3 +266,24 @@ def test_a_copy_is_hedged_by_kinds_that_few_answers_cannot_tell_apart(shape, oth
     assert {one.student for one in chooser._hedged(first).candidates} == members
     chooser.near = 0.01
     assert chooser._hedged(first).candidates == first.candidates
+
+
+def test_in_a_hurry_students_of_pictures_are_compared_after_as_many_steps_as_a_copy_takes() -> None:
+    """Trials of a few steps would find a linear student best, which learns at once, and copy with that."""
+    spec = linear_victim((1, 28, 28), 10).spec
+    attack = Auto(effort=0.001)
+    copy = attack.seconds_for(2000, spec)
+    assert copy == first_seconds(2000, spec) > 2.0
+    assert in_a_hurry(copy, spec, 2000)
+    assert trial_seconds(copy, attack.effort, spec, 2000) == copy
+    assert not in_a_hurry(Auto().seconds_for(2000, spec), spec, 2000)
+    assert first_seconds(2000, linear_victim().spec) == 0
+
+
+def test_in_a_hurry_trials_that_may_be_as_good_are_part_of_the_copy() -> None:
+    oracle = Oracle(linear_victim((1, 8, 8), 3), "labels", 120)
+    copy = extract("auto", oracle, seed=1, stops=[60], effort=0.001)
+    tried = {trial.name for trial in copy.findings.tried}
+    assert tried == {"lenet, labels", "dense, labels", "linear, labels"}  # the first of the networks that see pictures
+    members = [part for part in copy.substitute.modules() if isinstance(part, Mean)]
+    assert len(members[0].members) > 1

@@ -21,7 +21,16 @@ from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
 from leakmeter.extraction.base import Attack, AttackJob
-from leakmeter.extraction.chooser import LEAST, SMALL, Chooser, growth, longer_seconds, trial_seconds
+from leakmeter.extraction.chooser import (
+    LEAST,
+    SMALL,
+    Chooser,
+    first_seconds,
+    growth,
+    in_a_hurry,
+    longer_seconds,
+    trial_seconds,
+)
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
 from leakmeter.extraction.pictured import AsPicture, PicturedOracle, pictured
 from leakmeter.extraction.pool import real_inputs
@@ -62,8 +71,7 @@ class Auto(Attack):
         """
         each, least = (0.1, 40) if spec.features <= SMALL else (0.13, 20)
         size, known = min(max(each * spec.features, least), 400), min(max(n / 5000, 0.02), 10)
-        steps = spec.features / _FIRST_STEPS if len(spec.input_shape) == 3 and spec.features <= SMALL else 0.0
-        return max(self.effort * size * math.sqrt(known), steps * math.sqrt(min(known, 1.0)))
+        return max(self.effort * size * math.sqrt(known), first_seconds(n, spec))
 
     def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float | None:
         """Of learning, with the trials between rounds of asking and before each copy."""
@@ -73,18 +81,22 @@ class Auto(Attack):
         spec = reduced_spec(spec)
         seconds, searched, before = 0.0, 0.0, 0
         least, others = (_LEAST_LARGE, _OTHERS_LARGE) if spec.features > SMALL else (0.0, _OTHERS)
-        rounds = math.ceil((self.rounds + 1) / 2)  # of coarse answers so many as were set, of exact ones one
         for stop in stops:
+            hurried = in_a_hurry(self.seconds_for(stop, spec), spec, stop)
+            most = min(self.rounds, _ROUNDS_HURRIED) if hurried else self.rounds
+            rounds = math.ceil((most + 1) / 2)  # of coarse answers so many, of exact ones one
             for n in (before + (stop - before) * turn / rounds for turn in range(1, rounds + 1)):
                 if n >= LEAST:
                     all_anew = n >= growth(last=n >= stops[-1] and len(spec.input_shape) == 3) * searched
-                    trials = len(students) + others if all_anew else AGAIN
+                    trials = _TRIALS_HURRIED if hurried else AGAIN if not all_anew else len(students) + others
                     searched = n if all_anew else searched
-                    trial = trial_seconds(self.seconds_for(round(n), spec), self.effort, spec)
-                    seconds += trials * max(_TAKEN * trial, least)
-                    if all_anew and least == 0 and len(spec.input_shape) == 3:  # what learns slower is given time
+                    trial = trial_seconds(self.seconds_for(round(n), spec), self.effort, spec, round(n))
+                    seconds += trials * max((1.0 if hurried else _TAKEN) * trial, least)
+                    if all_anew and not hurried and first_seconds(stop, spec):  # what learns slower is given time
                         seconds += 2 * longer_seconds(self.seconds_for(round(n), spec), trial)
-            seconds, before = seconds + (max(self.seconds_for(stop, spec), least) if stop >= LEAST else 0.0), stop
+            if stop >= LEAST and not (hurried and stop < stops[-1]):
+                seconds += max(self.seconds_for(stop, spec), least)
+            before = stop
         return seconds
 
     def run(self, oracle: Oracle, job: AttackJob) -> tuple[nn.Module, Findings]:
@@ -140,7 +152,8 @@ class _Thief(Chooser):
         if len(asker.x) < few:
             asker.explore(few - len(asker.x))
         blind = asker.answer.view.tells_logits and not self._lopsided() and len(self.spec.input_shape) == 3
-        start, rounds = len(asker.x), 1 if blind else self.attack.rounds
+        most = min(self.attack.rounds, _ROUNDS_HURRIED) if self.hurried() else self.attack.rounds
+        start, rounds = len(asker.x), 1 if blind else most
         for turn in range(rounds):
             goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
             best = None if turn == 0 or len(asker.x) < LEAST else self.best(f"{stop}-{turn}")
@@ -186,7 +199,8 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 
 
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
-_FIRST_STEPS = 160  # features of a picture for each second of the first some hundred steps
+_TRIALS_HURRIED = 1.1  # of a network's first steps; the others are light
+_ROUNDS_HURRIED = 2  # of asking at most, where a network's first steps are all there is time for
 _LOPSIDED = 0.75  # of the entropy of classes that all come up as often
 _OTHERS, _OTHERS_LARGE = 6, 3  # trials beside those of the students: of readings and augmentations
 _TAKEN = 0.6  # of the time that a trial is given: some students are solved, not trained

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Protocol
 
@@ -98,7 +99,7 @@ class Chooser:
 
         Of pictures only with kinds that see more of them: what sees less is better by luck.
         """
-        if len(best.candidates) > 1 or self.spec.features > SMALL or self._hurried():
+        if len(best.candidates) > 1 or self.spec.features > SMALL or self.hurried():
             return best
         first, near = (
             best.candidates[0],
@@ -122,8 +123,7 @@ class Chooser:
         held = rows[: max(1, round(self.attack.held_out * len(x)))]
         learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
         part = Parted(x, self.asker.answer, learned, held)
-        last = self.pictures and len(x) >= max(self.job.stops, default=0)
-        if len(x) < growth(last=last) * self.searched:
+        if len(x) < growth(last=self.pictures and self._last()) * self.searched:
             again = close(self.ranking, self.doubt)
             again.sort(
                 key=lambda trial: self.students.index(trial.candidates[0].student)
@@ -139,6 +139,10 @@ class Chooser:
             self.doubt = _ERRORS * part.error(self.ranking[0].held_out)
         self.near = (_ERRORS if len(held) < _FEW else 1.0) * part.error(self.ranking[0].held_out)
         return self.ranking[0]
+
+    def _last(self) -> bool:
+        """Whether there are all the answers that there will be."""
+        return len(self.asker.x) >= max(self.job.stops, default=0)
 
     def _simplest(self) -> Tried:
         """What to use where there are too few answers to hold some out."""
@@ -156,11 +160,12 @@ class Chooser:
         Where time is short a picture is learned as it is: changes of it teach more only in the long run, and trials
         that are too short to tell decide by luck.
         """
-        ways, changes = self._readings(), augmentations(self.spec)
-        if self._hurried():
+        ways, changes, students = self._readings(), augmentations(self.spec), self.students
+        if self.hurried():
             ways, changes = tuple(way for way in ways if way in (ways[0], "labels")), changes[-1:]
-        usual = {name: changes[0] if STUDENTS[name].spatial else changes[-1] for name in self.students}
-        trials = [self._try(Candidate(student, ways[0], usual[student]), part, name) for student in self.students]
+            students = (students[0], *(student for student in students[1:] if not STUDENTS[student].spatial))
+        usual = {student: changes[0] if STUDENTS[student].spatial else changes[-1] for student in students}
+        trials = [self._try(Candidate(student, ways[0], usual[student]), part, name) for student in students]
         trials = self._in_time(trials, part, name)
         for trial in part.ranked(trials)[: 1 if self.pictures else _READERS]:
             one = trial.candidates[0]
@@ -178,13 +183,10 @@ class Chooser:
             trials += self._if_better(replace(best, augmentation=change), trials, part, name, errors)
         return trials
 
-    def _hurried(self) -> bool:
-        """Whether a copy of a small picture has far less time than one network needs."""
-        return self.pictures and self.spec.features <= SMALL and self._seconds(len(self.asker.x)) < self._member() / 2
-
-    def _member(self) -> float:
-        """Seconds that one network of several should have."""
-        return max(_MEMBER, self.spec.features / _A_SECOND)
+    def hurried(self) -> bool:
+        """Whether a copy of a small picture has time for little more than a network's first steps."""
+        n = len(self.asker.x)
+        return self.pictures and in_a_hurry(self._seconds(n), self.spec, n)
 
     def _in_time(self, trials: list[Tried], part: Parted, name: str) -> list[Tried]:
         """The trials without students that are ahead of what sees most of a picture only because that learns slower.
@@ -194,7 +196,7 @@ class Chooser:
         """
         most, best = self.students[0], part.ranked(trials)[0]
         own = [trial for trial in trials if trial.candidates[0].student == most]
-        if not self.pictures or not own or best in own:
+        if not self.pictures or not own or best in own or self.hurried():
             return trials
         first = part.ranked(own)[0]
         seconds = longer_seconds(self._seconds(len(part.x)), self._trial_seconds(part))
@@ -215,7 +217,7 @@ class Chooser:
         alone = replace(best, reading="labels")
         trained = STUDENTS[best.student].trained
         ahead = self._if_better(alone, trials, part, name, _ERRORS if trained else 0.0)
-        if not (ahead and trained):
+        if not (ahead and trained) or self.hurried():
             return trials + ahead
         seconds = _LONGER * self._trial_seconds(part)
         more, less = (self._try(one, part, f"{name}-longer", seconds) for one in (best, alone))
@@ -232,19 +234,24 @@ class Chooser:
         return [less] if less.held_out >= best.held_out + errors * part.error(best.held_out) else []
 
     def _trial_seconds(self, part: Parted) -> float:
-        return trial_seconds(self._seconds(len(part.learned)), self.attack.effort, self.spec)
+        n = len(part.learned)
+        return trial_seconds(self._seconds(n), self.attack.effort, self.spec, n)
 
     def _try(self, candidate: Candidate, part: Parted, name: str, seconds: float | None = None) -> Tried:
         x, answer = part.x[part.learned], part.answer.rows(part.learned)
+        if seconds is None:
+            less = candidate.reading == "labels" and self._readings()[0] != "labels"
+            light = self.hurried() and (less or not STUDENTS[candidate.student].spatial)
+            seconds = self._trial_seconds(part) * (_LIGHT if light else 1.0)
         try:
-            model = self.fit(candidate, x, answer, f"{name}-trial", seconds or self._trial_seconds(part))
+            model = self.fit(candidate, x, answer, f"{name}-trial", seconds)
         except Inconclusive:  # it diverged
             return Tried((candidate,), 0.0, Mean([]))
         return Tried((candidate,), part.agreement(model), model)
 
     def _both(self, trials: list[Tried], part: Parted) -> list[Tried]:
         """The mean of the two best that are different students and nearly as good, where there is time for two."""
-        if self.spec.features > SMALL or self._hurried():
+        if self.spec.features > SMALL or self.hurried():
             return []
         first, *others = part.ranked(trials)
         if first.held_out == 1:
@@ -256,13 +263,22 @@ class Chooser:
         return [Tried((*first.candidates, *second.candidates), part.agreement(model), model)]
 
     def _copy(self, best: Tried, name: str) -> nn.Module:
-        """The winner, from all answers; of small inputs the mean of several of it, which is steadier."""
+        """The winner, from all answers; of small inputs the mean of several of it, which is steadier.
+
+        In a hurry trials that may be as good are heard too, having learned nearly as much; before the last answers
+        came they are all there is.
+        """
         x, answer, members = self.asker.x, self.asker.answer, [*best.candidates]
+        heard = [trial.model for trial in self.ranking if trial.held_out >= best.held_out - self.doubt]
+        if self.hurried() and heard and not self._last():
+            return Mean(heard)
         if self.spec.features <= SMALL and any(STUDENTS[one.student].trained for one in members):
-            members *= max(1, min(_MEMBERS, int(self._seconds(len(x)) / self._member())) // len(members))
+            each = max(_MEMBER, self.spec.features / _A_SECOND)
+            members *= max(1, min(_MEMBERS, int(self._seconds(len(x)) / each)) // len(members))
         seconds = self._seconds(len(x)) / len(members)
         learned = [self.fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
-        return learned[0] if len(members) == 1 else Mean(learned)
+        learned += heard if self.hurried() else []
+        return learned[0] if len(learned) == 1 else Mean(learned)
 
     def fit(self, candidate: Candidate, x: Tensor, answer: Answer, name: str, seconds: float) -> nn.Module:
         """What a candidate makes of some answers in about so many seconds."""
@@ -275,11 +291,26 @@ class Chooser:
         return self.attack.seconds_for(n, self.spec)
 
 
-def trial_seconds(copy: float, effort: float, spec: VictimSpec) -> float:
-    """How long a trial may take where a copy takes `copy` seconds: a fraction of that, some seconds at least."""
+def first_seconds(n: int, spec: VictimSpec) -> float:
+    """How long the first some hundred steps take of a network that learns `n` answers to small pictures.
+
+    With fewer it has seen too little for any choice to be a good one; of other inputs 0.
+    """
+    if len(spec.input_shape) != 3 or spec.features > SMALL:
+        return 0.0
+    return _FIRST_STEPS * (_FIRST_STEP + spec.features * _A_FEATURE) * math.sqrt(min(max(n / 5000, 0.02), 1.0))
+
+
+def in_a_hurry(copy: float, spec: VictimSpec, n: int) -> bool:
+    """Whether a copy of `n` answers that takes `copy` seconds has time for little more than a network's first steps."""
+    return copy < _HURRY * first_seconds(n, spec)
+
+
+def trial_seconds(copy: float, effort: float, spec: VictimSpec, n: int) -> float:
+    """How long a trial of `n` answers may take where a copy takes `copy` seconds: a fraction, some seconds at least."""
     share = _TRIALS if spec.features <= SMALL else _TRIALS_LARGE
     little = _LITTLE_PICTURES if len(spec.input_shape) == 3 and spec.features > _TINY else _LITTLE
-    return max(copy / share, _SHORTEST * min(1.0, effort / little))
+    return max(copy / share, _SHORTEST * min(1.0, effort / little), first_seconds(n, spec))
 
 
 def longer_seconds(copy: float, trial: float) -> float:
@@ -302,4 +333,7 @@ _FEW = 100  # answers held out below which their word is worth half
 _LITTLE, _LITTLE_PICTURES, _TINY = 0.2, 0.1, 256  # effort below which also these are cut; of larger pictures later
 _READERS = 2  # students that try every reading, of small inputs
 _MEMBERS = 3  # copies at most whose mean is taken
+_FIRST_STEPS, _FIRST_STEP, _A_FEATURE = 600, 2e-3, 8e-6  # and their seconds: of a step, and for each feature
+_HURRY = 3.0  # times the first steps: with less time for a copy little is tried, but for as long as that
+_LIGHT = 1 / 3  # of that time for what is as far by then: networks that do not see pictures, and labels alone
 _MEMBER, _A_SECOND = 3.0, 64  # seconds that each has at least: so many, and one for so many features
