@@ -1,8 +1,8 @@
-"""Why ten Gaussian queries copy a convolutional network worse than in Milli et al. section 5.3: one change at a time, then what helped together.
+"""Why ten Gaussian queries copy a convolutional network worse than in Milli et al. section 5.3.
 
-Changed are the queries, the loss, the training and the networks, none of which the paper gives in full. It writes
-`x ~ N(0, I)` and does not say how its pixels are scaled. Ours go from 0 to 1; where they are standardised, as was
-usual, the same words mean noise with the mean and the spread of the data.
+One change at a time, then what helped together. Changed are the queries, the loss, the training and the networks, none
+of which the paper gives in full. It writes `x ~ N(0, I)` and does not say how its pixels are scaled. Ours go from 0 to
+1; where they are standardised, as was usual, the same words mean noise with the mean and the spread of the data.
 """
 
 from __future__ import annotations
