@@ -21,8 +21,8 @@ PLAN: dict[str, Any] = {
     "stops": [1, 30, 250],
     "seeds": [0, 1, 2],
     "attacks": [
-        {"name": "auto", "effort": 0.11},
-        {"name": "auto", "effort": 0.05, "sources": [], "pool": "digits", "control": True},
+        {"name": "auto", "effort": 0.3},
+        {"name": "auto", "effort": 0.1, "sources": [], "pool": "digits", "control": True},
     ],
     "transfer": {"attack": "pgd", "limit": 100},
     "certify": {"sigma": 0.1, "n": 500, "limit": 100},

@@ -53,11 +53,11 @@ def learning(plan: Plan) -> float:
 
 def test_a_plan_without_attacks_fits_into_some_minutes_of_two_cores() -> None:
     plan = digits()
-    assert 3 * 60 <= learning(plan) / 2 <= 4 * 60
+    assert 60 <= learning(plan) / 2 <= 4 * 60
     assert {attack.options["effort"] for attack in plan.attacks if attack.name == "auto"} != {1.0}
 
 
-@pytest.mark.parametrize("minutes", [1, 2, 10])
+@pytest.mark.parametrize("minutes", [2, 4, 10])
 def test_minutes_set_the_effort(minutes: float) -> None:
     """As much as fits: with more effort all ways to learn are tried at once, so time may jump over the limit."""
     plan = digits(minutes=minutes)
@@ -75,7 +75,7 @@ def _with_effort(plan: Plan, more: float) -> Plan:
 
 
 def test_a_slower_machine_gets_less_effort_for_the_same_minutes() -> None:
-    quick, slow = (digits(minutes=1, pace=pace).attacks[0].options["effort"] for pace in (1.0, 4.0))
+    quick, slow = (digits(minutes=8, pace=pace).attacks[0].options["effort"] for pace in (1.0, 4.0))
     assert slow < quick / 2
     assert digits(minutes=1, pace=None).pace is not None  # measured, and kept with the run
 

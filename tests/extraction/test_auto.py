@@ -1,5 +1,6 @@
 """The attacker who chooses, on victims so small that every choice is known beforehand."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -13,9 +14,10 @@ from leakmeter.extraction.chooser import Chooser, first_seconds, in_a_hurry, tri
 from leakmeter.extraction.conformance import check_attack
 from leakmeter.extraction.given import Given
 from leakmeter.extraction.students.mean import Mean
-from leakmeter.extraction.trials import Candidate, Tried, close, ranked
+from leakmeter.extraction.trials import Candidate, Parted, Tried, close, surprises
 from leakmeter.oracle.answer import Answer
 from leakmeter.oracle.oracle import Oracle
+from leakmeter.oracle.view import View
 from leakmeter.seeds import stream
 from leakmeter.victims.load import load_victim
 from leakmeter.victims.victim import Victim
@@ -98,8 +100,39 @@ def students(some: list[Tried]) -> list[str]:
     return [trial.candidates[0].student for trial in some]
 
 
+def ranked(some: list[Tried], held: int = 10**9) -> list[Tried]:
+    return Parted(torch.zeros(0), None, torch.zeros(0), torch.zeros(held, 0)).ranked(some)
+
+
 def test_the_ranking_puts_the_highest_first_and_of_equals_the_one_tried_first() -> None:
     assert students(ranked(trials(0.5, 0.9, 0.9))) == ["b", "c", "a"]
+    assert students(ranked(trials(0.5, 0.85, 0.9), held=10)) == ["b", "c", "a"]
+
+
+def test_of_pictures_what_foresees_answers_better_comes_first_though_it_names_as_many_right() -> None:
+    """Forty answers tell the two apart by what they foresaw, and not by the labels they named."""
+    noise = torch.rand(40, generator=stream(1))
+    calm, wild = (
+        Tried((Candidate(name, "squared", "none"),), 0.8, nn.Identity(), level + 0.1 * noise)
+        for name, level in (("a", 0.3), ("b", 0.2))
+    )
+    part = Parted(torch.zeros(0), None, torch.zeros(0), torch.zeros(40), graded=True)
+    assert students(part.ranked([calm, wild])) == ["b", "a"]
+    assert part.better(wild, calm, 2.0)
+    assert not part.better(calm, wild, 0.0)
+    same = replace(wild, candidates=calm.candidates, surprise=wild.surprise + 0.01 * (noise - noise.mean()))
+    assert students(part.ranked([same, wild])) == ["a", "b"]
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
+def test_surprise_does_not_count_how_sure_a_student_is(scale: float) -> None:
+    logits = 3 * torch.randn(200, 4, generator=stream(2), dtype=torch.float64)
+    answer = Answer(View.parse("probs"), 4, {"probs": logits.softmax(1)})
+    found = surprises(scale * logits, answer, torch.ones(200))
+    assert float(found.mean()) < 0.005
+    assert float(surprises(scale * logits.roll(1, 0), answer, torch.ones(200)).mean()) > 0.5
+    likelihood = surprises(logits, Answer(View.parse("labels"), 4, {"labels": logits.argmax(1)}), torch.ones(200))
+    assert float(likelihood.mean()) < 0.2  # to labels: log-likelihood
 
 
 def test_what_lost_by_chance_is_compared_again_and_the_two_best_always_are() -> None:
@@ -179,12 +212,12 @@ def test_where_labels_are_learned_sooner_long_trials_decide_whether_they_are_bet
     assert len({trial.candidates for trial in chooser.ranking}) == len(chooser.ranking)
 
 
-@pytest.mark.parametrize(("held", "chosen"), [(0.55, "squared"), (0.75, "probs")])
+@pytest.mark.parametrize(("held", "chosen"), [(0.55, "squared"), (0.75, "softened")])
 def test_of_pictures_a_second_way_to_read_must_be_clearly_better_since_short_trials_flatter_it(held, chosen) -> None:
     victim, x = linear_victim((1, 28, 28)), torch.rand(400, 1, 28, 28)
     asked = Given(x, Oracle(victim, "probs", 400).query(x))
     chooser = _Scripted(Auto(students=("lenet",)), victim.spec, AttackJob(0, torch.device("cpu")), asked)
-    chooser.script = {("squared", False): 0.5, ("softened", False): 0.52, ("probs", False): held}
+    chooser.script = {("squared", False): 0.5, ("softened", False): held}
     assert chooser.best("400").candidates[0].reading == chosen
     assert any("softened" in name for name in chooser.tried)
 
@@ -250,8 +283,7 @@ def test_once_trees_learn_best_corners_are_left_alone(student: str, asked: bool)
     ("shape", "others", "best", "members"),
     [
         ((12,), (), "linear", {"linear", "dense"}),  # rows: every kind that few answers cannot tell from the best
-        ((1, 28, 28), (), "dense", {"dense", "lenet"}),  # pictures: kinds that see more of them
-        ((1, 28, 28), (), "lenet", {"lenet"}),
+        ((1, 28, 28), (), "dense", {"dense"}),  # pictures are told apart by what was foreseen
         ((1, 28, 28), ("dense", "linear"), "lenet", {"lenet", "dense"}),  # rows that may be pictures: every kind
     ],
 )
@@ -280,10 +312,25 @@ def test_in_a_hurry_students_of_pictures_are_compared_after_as_many_steps_as_a_c
     assert first_seconds(2000, linear_victim().spec) == 0
 
 
-def test_in_a_hurry_trials_that_may_be_as_good_are_part_of_the_copy() -> None:
+def test_in_a_hurry_the_likeliest_network_is_tried_with_what_learns_soon() -> None:
     oracle = Oracle(linear_victim((1, 8, 8), 3), "labels", 120)
     copy = extract("auto", oracle, seed=1, stops=[60], effort=0.001)
     tried = {trial.name for trial in copy.findings.tried}
     assert tried == {"lenet, labels", "dense, labels", "linear, labels"}  # the first of the networks that see pictures
-    members = [part for part in copy.substitute.modules() if isinstance(part, Mean)]
-    assert len(members[0].members) > 1
+
+
+@pytest.mark.parametrize(("effort", "learned"), [(0.001, 1), (0.3, 2)])
+def test_in_a_hurry_a_trial_stands_for_a_member_of_the_copy_where_there_is_no_time_for_both(
+    effort, learned, monkeypatch
+) -> None:
+    victim, x, fitted = linear_victim((1, 28, 28)), torch.rand(2000, 1, 28, 28), []
+    asked = Given(x, Oracle(victim, "labels").query(x))
+    chooser = Chooser(Auto(effort=effort), victim.spec, AttackJob(0, torch.device("cpu")), asked)
+    both = tuple(Candidate(student, "labels", "none") for student in ("lenet", "dense"))
+    models = [nn.Flatten(), nn.Flatten()]
+    chooser.ranking = [Tried(both, 0.9, Mean(models))]
+    monkeypatch.setattr(chooser, "fit", lambda *given: fitted.append(given[0]) or nn.Flatten())
+    copy = chooser._copy(chooser.ranking[0], "2000")
+    assert fitted == [*both[:learned]]
+    assert len(copy.members) == 2
+    assert (copy.members[1] is models[1]) == (learned == 1)

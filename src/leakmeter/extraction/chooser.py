@@ -95,19 +95,13 @@ class Chooser:
         return whole(self._copy(best, name), self.victim)
 
     def _hedged(self, best: Tried) -> Tried:
-        """The best, with the other kinds of students that too few answers cannot tell from it.
-
-        Of pictures only with kinds that see more of them: what sees less is better by luck.
-        """
-        if len(best.candidates) > 1 or self.spec.features > SMALL or self.hurried():
+        """The best, with the other kinds of students that too few answers cannot tell from it; pictures can be."""
+        if len(best.candidates) > 1 or self.spec.features > SMALL or self.pictures:
             return best
-        first, near = (
-            best.candidates[0],
-            [trial for trial in self.ranking if trial.held_out >= best.held_out - self.near],
-        )
+        first = best.candidates[0]
+        near = [trial for trial in self.ranking if trial.held_out >= best.held_out - self.near]
         kinds = {one.student: one for trial in reversed(near) for one in trial.candidates if len(trial.candidates) == 1}
-        others = self.students[: self.students.index(first.student)] if self.pictures else self.students
-        hedges = [kinds[student] for student in others if student in kinds and student != first.student]
+        hedges = [kinds[student] for student in self.students if student in kinds and student != first.student]
         return replace(best, candidates=(first, *hedges))
 
     def coarse(self, best: Tried) -> bool:
@@ -122,7 +116,7 @@ class Chooser:
         rows = rows[torch.randperm(len(rows), generator=stream(self.job.seed, "held out", name))]
         held = rows[: max(1, round(self.attack.held_out * len(x)))]
         learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
-        part = Parted(x, self.asker.answer, learned, held)
+        part = Parted(x, self.asker.answer, learned, held, graded=self.pictures and self.spec.classes > 1)
         if len(x) < growth(last=self.pictures and self._last()) * self.searched:
             again = close(self.ranking, self.doubt)
             again.sort(
@@ -131,9 +125,10 @@ class Chooser:
             trials = self._in_time([self._try(trial.candidates[0], part, name) for trial in again], part, name)
         else:
             trials, self.searched = self._search(part, name), len(x)
-        both = self._both(trials, part)
-        trees = any(not STUDENTS[one.student].differentiable for trial in both for one in trial.candidates)
-        self.ranking = part.ranked([*both, *trials] if trees else [*trials, *both])  # steps and slopes mend each other
+        together = self._together(trials, part)
+        trees = any(not STUDENTS[one.student].differentiable for trial in together for one in trial.candidates)
+        first = self.pictures or trees  # steps and slopes mend each other
+        self.ranking = part.ranked([*together, *trials] if first else [*trials, *together])
         self.tried |= {str(trial): trial.held_out for trial in self.ranking}
         if self.spec.features <= SMALL:
             self.doubt = _ERRORS * part.error(self.ranking[0].held_out)
@@ -164,7 +159,8 @@ class Chooser:
         if self.hurried():
             ways, changes = tuple(way for way in ways if way in (ways[0], "labels")), changes[-1:]
             students = (students[0], *(student for student in students[1:] if not STUDENTS[student].spatial))
-        usual = {student: changes[0] if STUDENTS[student].spatial else changes[-1] for student in students}
+        large = self.spec.features > SMALL
+        usual = {student: changes[0] if large and STUDENTS[student].spatial else changes[-1] for student in students}
         trials = [self._try(Candidate(student, ways[0], usual[student]), part, name) for student in students]
         trials = self._in_time(trials, part, name)
         for trial in part.ranked(trials)[: 1 if self.pictures else _READERS]:
@@ -179,8 +175,11 @@ class Chooser:
             trials = self._labels_or_more(trials, part, name)
         best = part.ranked(trials)[0].candidates[0]
         for change in (change for change in changes if change != best.augmentation):
-            errors = _ERRORS if self.spec.features > SMALL else 1.0
-            trials += self._if_better(replace(best, augmentation=change), trials, part, name, errors)
+            changed = replace(best, augmentation=change)
+            if large:
+                trials += self._if_better(changed, trials, part, name, _ERRORS)
+            elif STUDENTS[best.student].spatial:
+                trials.append(self._try(changed, part, name))
         return trials
 
     def hurried(self) -> bool:
@@ -201,29 +200,33 @@ class Chooser:
         first = part.ranked(own)[0]
         seconds = longer_seconds(self._seconds(len(part.x)), self._trial_seconds(part))
         slower, sooner = (self._try(one.candidates[0], part, f"{name}-longer", seconds) for one in (first, best))
-        reached = max(best.held_out, sooner.held_out)
-        if slower.held_out < reached - part.error(reached):
+        if part.better(max(best, sooner, key=lambda trial: trial.worth), slower, 1.0):
             return trials
         self.tried |= {str(trial): trial.held_out for trial in trials}
-        return own + [trial for trial in trials if trial not in own and trial.held_out <= first.held_out]
+        return own + [trial for trial in trials if trial not in own and trial.worth <= first.worth]
 
     def _labels_or_more(self, trials: list[Tried], part: Parted, name: str) -> list[Tried]:
         """The trials, with one of labels alone if these are better: a defense may have spoiled the rest of the answers.
 
-        A network learns labels sooner and scores better, so short trials flatter labels: if they are ahead of scores,
-        trials several times as long decide.
+        So what counts is how many labels are named: to foresee what was spoiled says nothing. A network learns labels
+        sooner and scores better, so short trials flatter labels: if they are ahead of scores, trials several times as
+        long decide.
         """
-        best = part.ranked(trials)[0].candidates[0]
-        alone = replace(best, reading="labels")
-        trained = STUDENTS[best.student].trained
-        ahead = self._if_better(alone, trials, part, name, _ERRORS if trained else 0.0)
-        if not (ahead and trained) or self.hurried():
-            return trials + ahead
-        seconds = _LONGER * self._trial_seconds(part)
-        more, less = (self._try(one, part, f"{name}-longer", seconds) for one in (best, alone))
+        best = part.ranked(trials)[0]
+        alone = replace(best.candidates[0], reading="labels")
+        trained = STUDENTS[alone.student].trained
+        less = self._try(alone, part, name)
         self.tried[str(less)] = less.held_out
-        others = [trial for trial in trials if trial.candidates != more.candidates]
-        return [*others, less if less.held_out >= more.held_out + _ERRORS * part.error(more.held_out) else more]
+        if less.held_out < best.held_out + (_ERRORS if trained else 0.0) * part.error(best.held_out):
+            return trials
+        if trained and not self.hurried():
+            seconds = _LONGER * self._trial_seconds(part)
+            more, less = (self._try(one, part, f"{name}-longer", seconds) for one in (best.candidates[0], alone))
+            self.tried[str(less)] = less.held_out
+            if less.held_out < more.held_out + _ERRORS * part.error(more.held_out):
+                return [*(trial for trial in trials if trial.candidates != more.candidates), more]
+            trials = [trial for trial in trials if trial.candidates != more.candidates]
+        return [less] if part.graded else [*trials, less]
 
     def _if_better(
         self, candidate: Candidate, trials: list[Tried], part: Parted, name: str, errors: float
@@ -231,7 +234,7 @@ class Chooser:
         """A trial of what learns from less, if it is clearly better than the best: short trials flatter it."""
         best, less = part.ranked(trials)[0], self._try(candidate, part, name)
         self.tried[str(less)] = less.held_out
-        return [less] if less.held_out >= best.held_out + errors * part.error(best.held_out) else []
+        return [less] if part.better(less, best, errors) else []
 
     def _trial_seconds(self, part: Parted) -> float:
         n = len(part.learned)
@@ -246,39 +249,53 @@ class Chooser:
         try:
             model = self.fit(candidate, x, answer, f"{name}-trial", seconds)
         except Inconclusive:  # it diverged
-            return Tried((candidate,), 0.0, Mean([]))
-        return Tried((candidate,), part.agreement(model), model)
+            return Tried((candidate,), 0.0, Mean([]), torch.full((len(part.held),), math.inf) if part.graded else None)
+        return part.tried((candidate,), model)
 
-    def _both(self, trials: list[Tried], part: Parted) -> list[Tried]:
-        """The mean of the two best that are different students and nearly as good, where there is time for two."""
-        if self.spec.features > SMALL or self.hurried():
+    def _together(self, trials: list[Tried], part: Parted) -> list[Tried]:
+        """The mean of the best, where there is time for more than one.
+
+        Of pictures of two or three, if it is better than each; of rows of two that are different students and nearly
+        as good.
+        """
+        if self.spec.features > SMALL:
             return []
         first, *others = part.ranked(trials)
+        if part.graded:
+            singles = (trial for trial in trials if trial.surprise is not None)
+            best = sorted(singles, key=lambda trial: -trial.worth)[:_MEMBERS]
+            means = [self._mean(best[:number], part) for number in range(2, len(best) + 1)]
+            return sorted((mean for mean in means if mean.worth > best[0].worth), key=lambda mean: -mean.worth)
         if first.held_out == 1:
             return []
         second = next((t for t in others if t.candidates[0].student != first.candidates[0].student), None)
         if second is None or second.held_out < first.held_out - _ERRORS * part.error(first.held_out):
             return []
-        model = Mean([first.model, second.model]).eval()
-        return [Tried((*first.candidates, *second.candidates), part.agreement(model), model)]
+        return [self._mean([first, second], part)]
+
+    def _mean(self, trials: list[Tried], part: Parted) -> Tried:
+        model = Mean([trial.model for trial in trials]).eval()
+        return part.tried(tuple(one for trial in trials for one in trial.candidates), model)
 
     def _copy(self, best: Tried, name: str) -> nn.Module:
-        """The winner, from all answers; of small inputs the mean of several of it, which is steadier.
+        """The winners, from all answers; of small inputs the mean of several of one, which is steadier.
 
-        In a hurry trials that may be as good are heard too, having learned nearly as much; before the last answers
-        came they are all there is.
+        In a hurry trials take the place of copies: of all before the last answers came, then of all but the first where
+        there is no time for more.
         """
         x, answer, members = self.asker.x, self.asker.answer, [*best.candidates]
-        heard = [trial.model for trial in self.ranking if trial.held_out >= best.held_out - self.doubt]
-        if self.hurried() and heard and not self._last():
-            return Mean(heard)
-        if self.spec.features <= SMALL and any(STUDENTS[one.student].trained for one in members):
+        seconds, others = self._seconds(len(x)), list[nn.Module]()
+        if self.hurried() and self.ranking:
+            if not self._last():
+                return best.model
+            if seconds < len(members) * first_seconds(len(x), self.spec) and isinstance(best.model, Mean):
+                members, others = members[:1], [*best.model.members][1:]
+        elif self.spec.features <= SMALL and any(STUDENTS[one.student].trained for one in members):
             each = max(_MEMBER, self.spec.features / _A_SECOND)
-            members *= max(1, min(_MEMBERS, int(self._seconds(len(x)) / each)) // len(members))
-        seconds = self._seconds(len(x)) / len(members)
+            members *= max(1, min(_MEMBERS, int(seconds / each)) // len(members))
+        seconds /= len(members)
         learned = [self.fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
-        learned += heard if self.hurried() else []
-        return learned[0] if len(learned) == 1 else Mean(learned)
+        return learned[0] if len(learned) + len(others) == 1 else Mean([*learned, *others])
 
     def fit(self, candidate: Candidate, x: Tensor, answer: Answer, name: str, seconds: float) -> nn.Module:
         """What a candidate makes of some answers in about so many seconds."""
@@ -298,7 +315,7 @@ def first_seconds(n: int, spec: VictimSpec) -> float:
     """
     if len(spec.input_shape) != 3 or spec.features > SMALL:
         return 0.0
-    return _FIRST_STEPS * (_FIRST_STEP + spec.features * _A_FEATURE) * math.sqrt(min(max(n / 5000, 0.02), 1.0))
+    return _FIRST_STEPS * (_FIRST_STEP + spec.features * _A_FEATURE) * math.sqrt(min(max(n / _ENOUGH, 0.05), 1.0))
 
 
 def in_a_hurry(copy: float, spec: VictimSpec, n: int) -> bool:
@@ -333,7 +350,8 @@ _FEW = 100  # answers held out below which their word is worth half
 _LITTLE, _LITTLE_PICTURES, _TINY = 0.2, 0.1, 256  # effort below which also these are cut; of larger pictures later
 _READERS = 2  # students that try every reading, of small inputs
 _MEMBERS = 3  # copies at most whose mean is taken
-_FIRST_STEPS, _FIRST_STEP, _A_FEATURE = 600, 2e-3, 8e-6  # and their seconds: of a step, and for each feature
+_FIRST_STEPS, _FIRST_STEP, _A_FEATURE = 800, 3.5e-3, 6e-6  # and their seconds: of a step, and for each feature
+_ENOUGH = 2000  # answers that want all of them
 _HURRY = 3.0  # times the first steps: with less time for a copy little is tried, but for as long as that
-_LIGHT = 1 / 3  # of that time for what is as far by then: networks that do not see pictures, and labels alone
+_LIGHT = 1 / 2  # of that time for what is as far by then: networks that do not see pictures, and labels alone
 _MEMBER, _A_SECOND = 3.0, 64  # seconds that each has at least: so many, and one for so many features

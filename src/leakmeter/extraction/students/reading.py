@@ -39,9 +39,7 @@ def readings(view: View, classes: int, *, pictures: bool = False, large: bool = 
     if classes == 1:
         return ("logits", "labels")
     if view.kind == "logits" or (view.kind == "probs" and view.decimals is None):
-        if large:
-            return ("squared", "softened", "labels")
-        return ("squared" if pictures else "logits", "softened", "probs", "labels")
+        return ("squared", "softened", "labels") if large or pictures else ("logits", "softened", "probs", "labels")
     return ("softened", "intervals", "labels") if large else ("intervals", "softened", "probs", "labels")
 
 
