@@ -21,7 +21,7 @@ PLAN: dict[str, Any] = {
     "stops": [1, 30, 250],
     "seeds": [0, 1, 2],
     "attacks": [
-        {"name": "auto", "effort": 0.3},
+        {"name": "auto", "effort": 0.22},
         {"name": "auto", "effort": 0.1, "sources": [], "pool": "digits", "control": True},
     ],
     "transfer": {"attack": "pgd", "limit": 100},
