@@ -124,6 +124,24 @@ def test_of_pictures_what_foresees_answers_better_comes_first_though_it_names_as
     assert students(part.ranked([same, wild])) == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    ("dense", "together"),
+    [(0.25, {("lenet", "convolutional")}), (0.15, {("dense", "lenet"), ("dense", "lenet", "convolutional")})],
+)
+def test_what_does_not_see_pictures_joins_only_where_it_is_best_alone(dense: float, together, monkeypatch) -> None:
+    victim, x = linear_victim((1, 28, 28)), torch.rand(100, 1, 28, 28)
+    asked = Given(x, Oracle(victim, "probs").query(x))
+    chooser = Chooser(Auto(), victim.spec, AttackJob(0, torch.device("cpu")), asked)
+    some = [
+        Tried((Candidate(name, "squared", "none"),), 0.8, nn.Identity(), torch.full((40,), level))
+        for name, level in (("lenet", 0.2), ("convolutional", 0.3), ("dense", dense), ("linear", 0.9))
+    ]
+    part = Parted(x, asked.answer, torch.arange(60), torch.arange(60, 100), graded=True)
+    monkeypatch.setattr(Parted, "tried", lambda _, ways, __: Tried(ways, 0.9, nn.Identity(), torch.full((40,), 0.1)))
+    found = {tuple(one.student for one in mean.candidates) for mean in chooser._together(some, part)}
+    assert found == together
+
+
 @pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
 def test_surprise_does_not_count_how_sure_a_student_is(scale: float) -> None:
     logits = 3 * torch.randn(200, 4, generator=stream(2), dtype=torch.float64)

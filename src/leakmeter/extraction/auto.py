@@ -199,7 +199,7 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 
 
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
-_TRIALS_HURRIED = 1.75  # of a network's first steps: the others are light
+_TRIALS_HURRIED = 2.2  # of a network's first steps: the others are light
 _ROUNDS_HURRIED = 2  # of asking at most, where a network's first steps are all there is time for
 _LOPSIDED = 0.75  # of the entropy of classes that all come up as often
 _OTHERS, _OTHERS_LARGE = 3, 3  # trials beside those of the students: of readings and augmentations

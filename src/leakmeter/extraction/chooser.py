@@ -152,12 +152,12 @@ class Chooser:
     def _search(self, part: Parted, name: str) -> list[Tried]:
         """Students first, then for the best of them other ways to read answers, then the other augmentations.
 
-        Where time is short a picture is learned as it is: changes of it teach more only in the long run, and trials
-        that are too short to tell decide by luck.
+        Where time is short, scores of a picture are learned as it is: changes of it teach more only in the long run.
+        Of labels, the mean with one that learned changed pictures is steadier.
         """
         ways, changes, students = self._readings(), augmentations(self.spec), self.students
         if self.hurried():
-            ways, changes = tuple(way for way in ways if way in (ways[0], "labels")), changes[-1:]
+            ways, changes = tuple(way for way in ways if way in (ways[0], "labels")), changes[len(ways) > 1 :]
             students = (students[0], *(student for student in students[1:] if not STUDENTS[student].spatial))
         large = self.spec.features > SMALL
         usual = {student: changes[0] if large and STUDENTS[student].spatial else changes[-1] for student in students}
@@ -255,15 +255,16 @@ class Chooser:
     def _together(self, trials: list[Tried], part: Parted) -> list[Tried]:
         """The mean of the best, where there is time for more than one.
 
-        Of pictures of two or three, if it is better than each; of rows of two that are different students and nearly
-        as good.
+        Of pictures of two or three, if it is better than each; but what does not see pictures must be the best alone:
+        drawn ones flatter it. Of rows of two that are different students and nearly as good.
         """
         if self.spec.features > SMALL:
             return []
         first, *others = part.ranked(trials)
         if part.graded:
-            singles = (trial for trial in trials if trial.surprise is not None)
-            best = sorted(singles, key=lambda trial: -trial.worth)[:_MEMBERS]
+            singles = sorted((one for one in trials if one.surprise is not None), key=lambda trial: -trial.worth)
+            best = [one for one in singles if one is singles[0] or STUDENTS[one.candidates[0].student].spatial]
+            best = best[:_MEMBERS]
             means = [self._mean(best[:number], part) for number in range(2, len(best) + 1)]
             return sorted((mean for mean in means if mean.worth > best[0].worth), key=lambda mean: -mean.worth)
         if first.held_out == 1:
