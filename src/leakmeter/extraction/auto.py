@@ -32,6 +32,7 @@ from leakmeter.extraction.chooser import (
     trial_seconds,
 )
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
+from leakmeter.extraction.pace import pace
 from leakmeter.extraction.pictured import AsPicture, PicturedOracle, pictured
 from leakmeter.extraction.pool import real_inputs
 from leakmeter.extraction.sources import usual_sources
@@ -174,7 +175,8 @@ class _Thief(Chooser):
         """Says before the first query about how long the learning will take."""
         seconds = self.attack.expected_seconds(self.victim, tuple(self.job.stops)) or 0.0
         self.job.notes["expected_seconds"] = round(seconds)
-        self.job.progress.say(f"auto: about {max(1, round(seconds / 60))} min of learning on one core")
+        here = seconds if seconds < _WORTH_TIMING else seconds * pace(self.victim, str(self.job.device))
+        self.job.progress.say(f"auto: about {max(1, round(here / 60))} min of learning on one core")
 
     def _findings(self) -> Findings:
         """What was tried and asked, for the report."""
@@ -201,6 +203,7 @@ def _pool(attack: Auto, spec: VictimSpec) -> Tensor:
 _FEW, _EXPLORED = 20, 0.08  # queries to try a source by: so many, or this share of the first stop
 _TRIALS_HURRIED = 2.2  # of a network's first steps: the others are light
 _ROUNDS_HURRIED = 2  # of asking at most, where a network's first steps are all there is time for
+_WORTH_TIMING = 30  # seconds of learning from which a few steps are timed first
 _LOPSIDED = 0.75  # of the entropy of classes that all come up as often
 _OTHERS, _OTHERS_LARGE = 3, 3  # trials beside those of the students: of readings and augmentations
 _TAKEN = 0.6  # of the time that a trial is given: some students are solved, not trained
