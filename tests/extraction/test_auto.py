@@ -61,6 +61,17 @@ def test_every_view_spends_exactly_the_budget_and_gives_a_copy(view: str) -> Non
     assert sum(source["queries"] for source in copy.notes["sources"].values()) == 200
 
 
+@pytest.mark.parametrize("view", ["logits", "probs:2", "top:1", "labels"])
+def test_every_view_of_pictures_is_compared_by_what_was_foreseen(view: str) -> None:
+    oracle = Oracle(linear_victim((1, 8, 8)), view, 120)
+    copy = extract(
+        "auto", oracle, seed=1, test=oracle.spec.sample(300, stream(77)), students=("linear", "dense"), **QUICK
+    )
+    assert oracle.ledger.spent() == 120
+    assert {trial.name.partition(",")[0] for trial in copy.findings.tried} >= {"linear", "dense"}
+    assert copy.curve[-1].score.fidelity > 0.5
+
+
 def test_answers_that_a_defense_turned_into_noise_but_for_the_label_are_read_as_labels() -> None:
     """The probabilities say nothing but which is highest: whoever sees them must do as well as who sees the label."""
     victim = linear_victim()
