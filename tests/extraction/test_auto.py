@@ -136,15 +136,27 @@ def test_of_pictures_what_foresees_answers_better_comes_first_though_it_names_as
 
 
 @pytest.mark.parametrize(
-    ("dense", "together"),
-    [(0.25, {("lenet", "convolutional")}), (0.15, {("dense", "lenet"), ("dense", "lenet", "convolutional")})],
+    ("dense", "noise", "together"),
+    [
+        (0.25, 0.0, {("lenet", "convolutional")}),
+        (0.15, 1.0, {("dense", "lenet")}),
+        (0.15, 0.0, set()),
+    ],
 )
-def test_what_does_not_see_pictures_joins_only_where_it_is_best_alone(dense: float, together, monkeypatch) -> None:
+def test_what_does_not_see_pictures_joins_only_where_it_is_best_and_cannot_be_told_apart(
+    dense, noise, together, monkeypatch
+) -> None:
     victim, x = linear_victim((1, 28, 28)), torch.rand(100, 1, 28, 28)
     asked = Given(x, Oracle(victim, "probs").query(x))
     chooser = Chooser(Auto(), victim.spec, AttackJob(0, torch.device("cpu")), asked)
+    spread = noise * torch.linspace(-1, 1, 40)
     some = [
-        Tried((Candidate(name, "squared", "none"),), 0.8, nn.Identity(), torch.full((40,), level))
+        Tried(
+            (Candidate(name, "squared", "none"),),
+            0.8,
+            nn.Identity(),
+            level + (spread if name == "dense" else 0 * spread),
+        )
         for name, level in (("lenet", 0.2), ("convolutional", 0.3), ("dense", dense), ("linear", 0.9))
     ]
     part = Parted(x, asked.answer, torch.arange(60), torch.arange(60, 100), graded=True)

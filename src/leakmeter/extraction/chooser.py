@@ -255,16 +255,19 @@ class Chooser:
     def _together(self, trials: list[Tried], part: Parted) -> list[Tried]:
         """The mean of the best, where there is time for more than one.
 
-        Of pictures of two or three, if it is better than each; but what does not see pictures must be the best alone:
-        drawn ones flatter it. Of rows of two that are different students and nearly as good.
+        Of pictures of two or three, if it is better than each. What does not see pictures must be the best alone, since
+        drawn ones flatter it, and is joined only by what cannot be told from it. Of rows of two that are different
+        students and nearly as good.
         """
         if self.spec.features > SMALL:
             return []
         first, *others = part.ranked(trials)
         if part.graded:
             singles = sorted((one for one in trials if one.surprise is not None), key=lambda trial: -trial.worth)
-            best = [one for one in singles if one is singles[0] or STUDENTS[one.candidates[0].student].spatial]
-            best = best[:_MEMBERS]
+            spatial = [one for one in singles if STUDENTS[one.candidates[0].student].spatial]
+            if singles and singles[0] not in spatial:
+                spatial = [singles[0], *(one for one in spatial if not part.better(singles[0], one, 1.0))]
+            best = spatial[:_MEMBERS]
             means = [self._mean(best[:number], part) for number in range(2, len(best) + 1)]
             return sorted((mean for mean in means if mean.worth > best[0].worth), key=lambda mean: -mean.worth)
         if first.held_out == 1:
