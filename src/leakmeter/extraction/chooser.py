@@ -292,8 +292,10 @@ class Chooser:
         if self.hurried() and self.ranking:
             if not self._last():
                 return best.model
-            if seconds < len(members) * first_seconds(len(x), self.spec) and isinstance(best.model, Mean):
+            count = min(_MEMBERS, int(seconds / first_seconds(len(x), self.spec)))
+            if count < len(members) and isinstance(best.model, Mean):
                 members, others = members[:1], [*best.model.members][1:]
+            members *= max(1, count // len(members)) if not others else 1
         elif self.spec.features <= SMALL and any(STUDENTS[one.student].trained for one in members):
             each = max(_MEMBER, self.spec.features / _A_SECOND)
             members *= max(1, min(_MEMBERS, int(seconds / each)) // len(members))
