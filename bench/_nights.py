@@ -35,10 +35,10 @@ SCENES = (
 )
 
 
-def nights(runs: int, seed: int, first: int = 0) -> Iterator[dict[str, Any]]:
-    """One scene after the other, with one to five thieves among fifty clients."""
-    rows = []
-    for run in range(first, runs):
+def nights(runs: int, seed: int, done: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """One scene after the other, with one to five thieves among fifty clients; goes on after those that are done."""
+    rows = [*done]
+    for run in range(len(done), runs):
         name, cast = SCENES[run % len(SCENES)]
         with tempfile.TemporaryDirectory() as folder:
             watched = VICTIMS[name](Path(folder), seed + run)
