@@ -19,6 +19,7 @@ ORDER = (
     "verdict",
     "what_to_do",
     "copy_cost",
+    "explanations",
     "attack_by_view",
     "classes",
     "rate_limits",
