@@ -18,8 +18,8 @@ MakeSection = Callable[[AuditResult, Path], Section | None]
 ORDER = (
     "verdict",
     "what_to_do",
-    "copy_cost",
     "explanations",
+    "copy_cost",
     "attack_by_view",
     "classes",
     "rate_limits",
