@@ -28,9 +28,9 @@ CAST: dict[str, tuple[str, int, str, dict[str, Any], int]] = {
 }
 """Thieves by name: attack, queries over all nights, view, options, accounts."""
 SCENES = (
-    ("digits LeNet", ("with data",)),
-    ("made-up LightGBM", ("plain", "sybil", "blind")),
     ("digits LeNet", ("plain", "with data", "sybil", "natural sybil", "blind")),
+    ("made-up LightGBM", ("plain", "sybil", "blind")),
+    ("digits LeNet", ("with data",)),
     ("made-up LightGBM", ("plain", "with data")),
 )
 
