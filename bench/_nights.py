@@ -18,7 +18,7 @@ from leakmeter.traffic.thieves import thief
 from leakmeter.watch.flow import watch
 from leakmeter.watch.record import ClientCopy, WatchResult
 
-NIGHTS, CLIENTS, LITTLE = 5, 50, 0.05
+NIGHTS, CLIENTS, LITTLE, LINE = 5, 50, 0.05, 0.8
 CAST: dict[str, tuple[str, int, str, dict[str, Any], int]] = {
     "plain": ("auto", 900, "probs", {}, 1),
     "with data": ("auto", 360, "labels", {"pool": "own"}, 1),
@@ -28,29 +28,31 @@ CAST: dict[str, tuple[str, int, str, dict[str, Any], int]] = {
 }
 """Thieves by name: attack, queries over all nights, view, options, accounts."""
 SCENES = (
-    ("digits LeNet", ("with data",)),
-    ("made-up LightGBM", ("plain", "sybil", "blind")),
     ("digits LeNet", ("plain", "with data", "sybil", "natural sybil", "blind")),
+    ("made-up LightGBM", ("plain", "sybil", "blind")),
+    ("digits LeNet", ("with data",)),
     ("made-up LightGBM", ("plain", "with data")),
 )
 
 
-def nights(runs: int, seed: int, first: int = 0) -> Iterator[dict[str, Any]]:
-    """One scene after the other, with one to five thieves among fifty clients."""
-    rows = []
-    for run in range(first, runs):
+def nights(runs: int, seed: int, done: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """One scene after the other, with one to five thieves among fifty clients; goes on after those that are done."""
+    rows = [*done]
+    for run in range(len(done), runs):
         name, cast = SCENES[run % len(SCENES)]
         with tempfile.TemporaryDirectory() as folder:
             watched = VICTIMS[name](Path(folder), seed + run)
             bad = [_hired(watched, who, seed * 100 + run * 10 + place) for place, who in enumerate(cast)]
             rows.append({"victim": name, "seed": seed + run, **_told(watched, bad, seed + run, Path(folder))})
-        passed = [each for row in rows for each in row["thieves"].values() if max(each["real"]) >= 0.8]
+        passed = [each for row in rows for each in row["thieves"].values() if max(each["real"]) >= LINE]
         yield {
             "effort of thieves and of watch": LITTLE,
             "honest": sum(row["honest"] for row in rows),
             "honest flagged": sum(len(row["honest flagged"]) for row in rows),
             "thieves that pass 80%": len(passed),
             "found before 90%": sum(each["found before 90%"] for each in passed),
+            "never named": sum(each["alarm in night"] is None for each in passed),
+            "of these said before 90% to be possible": sum(each["said before 90%"] for each in passed),
             "runs": rows,
         }
 
@@ -83,10 +85,11 @@ def _told(watched: Watched, bad: list[Client], seed: int, folder: Path) -> dict[
     ]
     owners = {each.name: each.owner or each.name for each in accounts}
     users = honest_clients(watched.victim, watched.natural, CLIENTS - len(accounts), queries=50, days=NIGHTS, seed=seed)
-    plan = watched.planned(effort=LITTLE, train=12, honest=[user.name for user in users[:15]])
+    plan = watched.planned(effort=LITTLE, line=LINE, train=12, honest=[user.name for user in users[:15]])
     stated: dict[str, list[float]] = {each.name: [] for each in bad}
     named: dict[str, list[bool]] = {each.name: [] for each in bad}
     flags: set[str] = set()
+    rest: list[float] = []
     for night in range(1, NIGHTS + 1):
         seen = [each.until(START + night * DAY) for each in [*users, *accounts]]
         write_log(folder / "log.jsonl", [each for each in seen if len(each)])
@@ -96,13 +99,15 @@ def _told(watched: Watched, bad: list[Client], seed: int, folder: Path) -> dict[
             mine = {name for name, owner in owners.items() if owner == who}
             rates.append(_best(found, mine))
             named[who].append(bool(alarms & mine))
+        rest.append(found.others[-1].fidelity if found.others else 0.0)
         flags |= alarms & {user.name for user in users}
-        print(night, {who: round(rates[-1], 3) for who, rates in stated.items()}, sorted(flags), flush=True)
+        print(night, {who: round(rates[-1], 3) for who, rates in stated.items()}, rest[-1], sorted(flags), flush=True)
     return {
         "honest": len(users),
         "honest flagged": sorted(flags),
-        "thieves": {each.name: _story(each, stated[each.name], named[each.name]) for each in bad},
+        "thieves": {each.name: _story(each, stated[each.name], named[each.name], rest) for each in bad},
         "looked at as one": [_joined(each, owners) for each in found.clients if each.by == "likeness"],
+        "stated of all whom no alarm names": [round(rate, 4) for rate in rest],
     }
 
 
@@ -111,11 +116,15 @@ def _best(found: WatchResult, accounts: set[str]) -> float:
     return max((each.fidelity for each in found.clients if accounts & {*each.clients, each.client}), default=0.0)
 
 
-def _story(one: Client, stated: list[float], named: list[bool]) -> dict[str, Any]:
-    """What a thief had and what was said of it, night by night; nothing is known between two nights."""
+def _story(one: Client, stated: list[float], named: list[bool], rest: list[float]) -> dict[str, Any]:
+    """What a thief had and what was said of it, night by night; nothing is known between two nights.
+
+    Of one that is never named: whether it was said in time that all whom nobody names could hold such a copy.
+    """
     asked = [len(one.until(START + night * DAY)) for night in range(1, NIGHTS + 1)]
     real = [one.had(n) for n in asked]
     alarm = next((night for night, flagged in enumerate(named) if flagged), None)
+    said = next((night for night, rate in enumerate(rest) if rate >= LINE), None) if alarm is None else None
     return {
         "queries": asked,
         "real": [round(rate, 4) for rate in real],
@@ -123,6 +132,7 @@ def _story(one: Client, stated: list[float], named: list[bool]) -> dict[str, Any
         "accounts": CAST[one.name][4],
         "alarm in night": None if alarm is None else alarm + 1,
         "found before 90%": alarm is not None and real[alarm] < 0.9,
+        "said before 90%": said is not None and real[said] < 0.9,
     }
 
 

@@ -30,7 +30,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from _keep import keep
+from _keep import keep, kept
 from _nights import nights, sybils
 from _watched import VICTIMS, Watched
 
@@ -168,9 +168,7 @@ def main() -> None:
     parser.add_argument("--part", choices=["thieves", "nights", "sybils", "scan"], default="thieves")
     parser.add_argument("--seed", type=int, default=100)
     parser.add_argument("--thieves", type=int, default=30)
-    parser.add_argument(
-        "--first", type=int, default=0, help="the first thief or night, where others are done elsewhere"
-    )
+    parser.add_argument("--first", type=int, default=0, help="the first thief, where others are done elsewhere")
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--rows", type=int, default=10_000_000)
     asked = parser.parse_args()
@@ -178,8 +176,13 @@ def main() -> None:
     size = {"thieves": asked.thieves, "scan": asked.rows}.get(asked.part, asked.runs)
     flag = {"thieves": "--thieves", "scan": "--rows"}.get(asked.part, "--runs")
     about = {"command": f"python bench/watch.py --part {asked.part} --seed {asked.seed} {flag} {size}"}
-    later = {name: partial(part, first=asked.first) for name, part in {"thieves": thieves, "nights": nights}.items()}
-    parts = {**later, "sybils": sybils, "scan": scan}
+    done = (kept("watch-nights", about["command"]) or {}).get("runs", [])
+    parts = {
+        "thieves": partial(thieves, first=asked.first),
+        "nights": partial(nights, done=done),
+        "sybils": sybils,
+        "scan": scan,
+    }
     for record in parts[asked.part](size, asked.seed):
         keep(f"watch-{asked.part}", about | record)
 

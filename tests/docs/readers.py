@@ -212,3 +212,12 @@ def ten_are_worth(found: dict[str, Any], *panels: str) -> tuple[Any, ...]:
         worth |= {queries_to(dict(explained)[10], plain) for plain, explained in pairs}
     ((fewest, most),) = worth
     return fewest / 10, most / 10
+
+
+def defended(found: dict[str, Any]) -> tuple[float, ...]:
+    """On MNIST: queries, the best copy without a defense, behind misinformation, what that costs, and behind others."""
+    rows = {row["defense"]: row for row in found["table"] if row["dataset"] == "mnist"}
+    best = {name: row["best"]["mean"] for name, row in rows.items()}
+    lied = "misinformation:0.9"
+    others = min(value for name, value in best.items() if name not in ("none", lied))
+    return found["budgets"]["mnist"], best["none"], best[lied], rows[lied]["accuracy_loss"], others

@@ -13,7 +13,7 @@ import pytest
 from tests.docs.pages import PAGES
 from tests.docs.pages.datafree import PROCEDURAL
 from tests.docs.pages.explanations import STUDY
-from tests.docs.readers import Figure, Read, copied, digits, learned, paper_failed, pgd, trained, transfer
+from tests.docs.readers import Figure, Read, copied, defended, digits, learned, paper_failed, pgd, trained, transfer
 from tests.docs.sources import unvouched
 
 from leakmeter.certificates import clopper_pearson, pixeldp_analytic_radius, pixeldp_radius, renyi_radius, tight_radius
@@ -25,6 +25,13 @@ _HELD = ("certificates", "datafree", "evasion", "intervals", "remote", "scaling"
 HELD = ("README.md", *(f"docs/{name}.md" for name in _HELD))
 FIGURES: list[Figure] = [
     ("README.md", "{}", STUDY, lambda found: (sentence(found),)),
+    (
+        "README.md",
+        "on MNIST, {:,} queries of drawn pictures: the copy of who reads them best | {:.1%} without any; {:.1%} behind "
+        "`misinformation:0.9`, which takes {:.1%} of accuracy; {:.1%} or more behind every other",
+        "defense-matrix/defense-matrix.json",
+        defended,
+    ),
     (
         "README.md",
         "| {:.3f} (Gaussian noise: {:.2f}) |",

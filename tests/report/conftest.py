@@ -20,7 +20,9 @@ from leakmeter.results import AuditResult, CellResult, Certified, Spending, Vict
 from leakmeter.verdict import judge
 
 N = 1000
-STRENGTH = {"labels": 0.55, "top:3": 0.75, "probs": 0.9, "logits": 0.97}
+STRENGTH = {"labels": 0.55, "top:3": 0.75, "probs": 0.9, "logits": 0.97, "probs+gradient": 0.98}
+
+SHOWN = ("gradient", "occlusion:2")
 
 MakeAudit = Callable[..., AuditResult]
 
@@ -160,6 +162,7 @@ def full_audit(make_audit: MakeAudit) -> AuditResult:
         )
         for each in result.cells
     ]
+    cells += [cell(0, "gradients", {}, f"probs+{shown}", "none", s, 8000) for shown in SHOWN for s in range(3)]
     points = [(0.0, 0.93), (0.25, 0.81), (0.5, 0.6), (0.75, 0.33), (1.0, 0.1)]
     certified = Certified(label="sigma 0.5", n=500, alpha=0.001, points=points)
     victim = result.victim.model_copy(update={"class_names": [f"digit {k}" for k in range(10)]})

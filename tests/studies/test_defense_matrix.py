@@ -47,3 +47,11 @@ def test_a_run_that_was_stopped_in_the_middle_of_a_seed_counts_the_seeds_that_ar
     assert {row["defense"]: row["seeds"] for row in table(made)} == {"none": 1, "top:1": 1}
     begun = {key: cell for key, cell in made.items() if "top:1" not in key or "honest" in key}
     assert [row["defense"] for row in table(begun)] == ["none"]
+
+
+def test_who_may_ask_more_queries_may_ask_fewer() -> None:
+    told = {"none/naive": [0.8, 0.9], "none/label-only": [0.7, 0.6], "limit:500/naive": [0.85, 0.7]}
+    rows = {row["defense"]: row for row in table(cells(told | {"limit:500/label-only": [0.1, 0.1]}))}
+    assert rows["none"]["fidelity"]["naive"]["values"] == [0.8, 0.9]
+    assert rows["none"]["best"]["mean"] == pytest.approx((0.85 + 0.9) / 2)
+    assert rows["limit:500"]["best"]["mean"] == pytest.approx((0.85 + 0.7) / 2)

@@ -217,3 +217,12 @@ def test_attacks_that_failed_are_said_to_have_failed_and_what_to_do() -> None:
     assert "Check the range (low, high) and shape of the inputs, raise the budget" in headline
     headline, _ = told([cell({100: 0.12}, untrained=score(0.11)), cell({100: 0.5}, 1, untrained=score(0.11))])
     assert headline.startswith("An outsider with")
+
+
+def test_copies_that_need_no_more_than_the_first_stop_are_not_passed_over_in_silence() -> None:
+    plain = [cell({8: 0.95, 64: 0.95}, seed) for seed in range(3)]
+    readers = [cell({8: 0.95, 64: 0.95}, seed, "gradients", "probs+gradient") for seed in range(3)]
+    assert told([*plain, *readers])[1][-1] == (
+        "What showing gradient costs is not known: the fewest that were tried, 8 queries, made the copy with it and "
+        "without; audit with smaller stops."
+    )

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.pool import PoolAttack
+from leakmeter.extraction.students.reading import seen_logits
 from leakmeter.extraction.targets import answered_logits, answered_probs, kl_loss
 from leakmeter.oracle.answer import Answer
 from leakmeter.seeds import derive
@@ -32,7 +33,7 @@ class Surrogate(PoolAttack):
         labels = answer.view.kind == "labels"
         fit(
             student,
-            (x, answered_probs(answer) if labels else answered_logits(answer).float()),
+            (x, answered_probs(answer) if labels else _logits(answer)),
             _label_loss if labels else self._loss,
             self.recipe,
             seed=derive(job.seed, "fit", len(x)),
@@ -44,6 +45,11 @@ class Surrogate(PoolAttack):
     def _loss(self, model: nn.Module, batch: Batch, _: torch.Generator) -> Tensor:
         x, target = batch
         return kl_loss(model(x), target, self.temperature)
+
+
+def _logits(answer: Answer) -> Tensor:
+    """Where all probabilities seem to be shown, a zero may be one that a defense rounded or cut without saying so."""
+    return seen_logits(answer) if answer.view.tells_logits else answered_logits(answer).float()
 
 
 def _label_loss(model: nn.Module, batch: Batch, _: torch.Generator) -> Tensor:

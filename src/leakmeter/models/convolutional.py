@@ -59,12 +59,12 @@ def normalised(channels: int, out: int) -> tuple[nn.Module, ...]:
     return nn.Conv2d(channels, out, 3, padding=1, bias=False), nn.BatchNorm2d(out), nn.ReLU()
 
 
-def milli_conv(shape: tuple[int, ...], classes: int) -> nn.Sequential:
-    """Two convolutions, each followed by a max-pool, then two dense layers.
+def milli_conv(shape: tuple[int, ...], classes: int, width: int = 128) -> nn.Sequential:
+    """Two convolutions, each followed by a max-pool, then two dense layers, the first of `width` units.
 
     The paper gives no sizes; 32 and 64 filters of 5×5 and 128 units are ours.
     """
-    channels, height, width = image_shape(shape, "milli-conv", least=4)
+    channels, height, across = image_shape(shape, "milli-conv", least=4)
     return nn.Sequential(
         nn.Conv2d(channels, 32, 5, padding=2),
         nn.MaxPool2d(2),
@@ -73,9 +73,9 @@ def milli_conv(shape: tuple[int, ...], classes: int) -> nn.Sequential:
         nn.MaxPool2d(2),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(64 * (height // 4) * (width // 4), 128),
+        nn.Linear(64 * (height // 4) * (across // 4), width),
         nn.ReLU(),
-        nn.Linear(128, classes),
+        nn.Linear(width, classes),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from leakmeter.results import CellResult
 
+GOOD = 0.9
+"""The fidelity of a copy worth stealing."""
 WHOLE = 0.99
 """The least fidelity that a copy of the whole model has on test inputs: rounding may move a close call."""
 

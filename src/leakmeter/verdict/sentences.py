@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import suppress
-from itertools import accumulate
 from statistics import fmean
 
-from leakmeter.errors import LeakmeterError
-from leakmeter.evaluation.cheaper import cheaper
 from leakmeter.evaluation.transfer import Transfer
 from leakmeter.plan import Plan
 from leakmeter.results import Arm, CellResult, CopyCost
 from leakmeter.verdict.arms import arm_label
 from leakmeter.verdict.closure import within_reach
-from leakmeter.verdict.findings import beats_untrained, explained, whole
+from leakmeter.verdict.explanations import compared
+from leakmeter.verdict.findings import GOOD, beats_untrained, whole
 
-GOOD = 0.9  # the fidelity of a copy worth stealing
 RATE = 1000  # queries a day, where the plan states no limit
 MONTH = 30
 _DRAWN = (
@@ -64,7 +60,7 @@ def sentences(plan: Plan, arms: list[Arm], cells: list[CellResult]) -> list[str]
         *_classes(arms),
         *_rates(arms, plan.queries_per_day),
         *_transfer(cells),
-        *_explanations(cells),
+        *(each.said for each in compared(cells)),
     ]
 
 
@@ -193,61 +189,3 @@ def _transfer(cells: list[CellResult]) -> list[str]:
         f"{fmean(each.copy_rate.value for each in found):.1%} of correct inputs can be flipped{distance} "
         f"({found[0].attack}), {against}" + (f" and {fmean(white):.1%} white-box." if white else ".")
     ]
-
-
-def _explanations(cells: list[CellResult]) -> list[str]:
-    """What showing explanations adds, for each view that was measured with and without."""
-    lines = []
-    for view in dict.fromkeys(cell.view for cell in cells if "+" in cell.view and not cell.control):
-        plain, _, explanation = view.partition("+")
-        here = [cell for cell in cells if cell.view == view and not cell.control]
-        readers = [cell for cell in here if explained(cell) and cell.status == "done"]
-        if not readers:
-            lines.append(_not_measured(explanation, here))
-            continue
-        blind = [cell for cell in cells if cell.view == plain]
-        lines += _cheaper(explanation, plain, _curves(blind), _curves([*blind, *readers]))
-    return lines
-
-
-def _not_measured(explanation: str, cells: list[CellResult]) -> str:
-    """Why it is not known what an explanation gives away."""
-    why = {cell.error for cell in cells if cell.status == "skipped" and f" {explanation} " in f"{cell.error} "}
-    if why:
-        return f"Showing {explanation} was not measured: {min(why)}."
-    failed = any(explained(cell) for cell in cells)
-    who = f"The attack that reads {explanation} failed" if failed else f"No attack that reads {explanation} was run"
-    return f"{who}: what showing it gives away was not measured."
-
-
-def _cheaper(explanation: str, plain: str, without: _Curves, with_them: _Curves) -> list[str]:
-    """Compared at a good copy where all made one, else at the best that all made; whoever sees more may ignore it."""
-    seeds = sorted(with_them.keys() & without.keys())
-    lines: list[str] = []
-    for level in (GOOD, None):
-        with suppress(LeakmeterError):
-            found = cheaper([without[seed] for seed in seeds], [with_them[seed] for seed in seeds], level)
-            if found.times > 1:
-                line = found.line(explanation, plain)
-                return [line[0].upper() + line[1:] + "."]
-            lines = [f"Showing {explanation} made no copy cheaper than showing {plain}, as far as these stops tell."]
-    return lines
-
-
-_Curves = dict[int, list[tuple[int, float]]]
-
-
-def _curves(cells: list[CellResult]) -> _Curves:
-    """For each seed the best copy that an undefended attack held after so many queries."""
-    points: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    for cell in cells:
-        if cell.control or cell.defense != "none":
-            continue
-        for point in cell.curve:
-            if point.score is not None:
-                held = points[cell.seed]
-                held[point.queries] = max(held[point.queries], point.score.fidelity)
-    return {
-        seed: list(zip(sorted(held), accumulate((held[at] for at in sorted(held)), max), strict=True))
-        for seed, held in points.items()
-    }

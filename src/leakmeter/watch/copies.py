@@ -43,12 +43,13 @@ class Bench:
 
 def grown(bench: Bench, key: str, rows: Rows, line: float) -> list[Point]:
     """The copy from all rows, and before it those from fewer where the copy comes near the line."""
-    last = _measured(bench, key, rows, len(rows))
+    last = measured(bench, key, rows, len(rows))
     stops = [round(share * len(rows)) for share in _GROWTH] if last.fidelity >= line - _NEAR else []
-    return [*(_measured(bench, key, rows, stop) for stop in stops if stop > 1), last]
+    return [*(measured(bench, key, rows, stop) for stop in stops if stop > 1), last]
 
 
-def _measured(bench: Bench, key: str, rows: Rows, n: int) -> Point:
+def measured(bench: Bench, key: str, rows: Rows, n: int) -> Point:
+    """The best copy that the first `n` rows buy, made once."""
     name = f"copy/{key}/{rows.digest(n)}"
     found = bench.state.kept(name)
     if found is None:

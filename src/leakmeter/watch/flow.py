@@ -32,7 +32,8 @@ from leakmeter.watch.coalitions import Coalition, alike_coalitions, told_coaliti
 from leakmeter.watch.copies import Bench, coverage, fired, grown
 from leakmeter.watch.databases import exported, is_database
 from leakmeter.watch.forecast import forecast
-from leakmeter.watch.record import ClientCopy, WatchResult
+from leakmeter.watch.others import others_of, unnamed
+from leakmeter.watch.record import ClientCopy, Others, WatchResult
 from leakmeter.watch.report import write_watch
 from leakmeter.watch.rows import Rows, rows_of
 from leakmeter.watch.settings import LogSettings
@@ -148,7 +149,7 @@ class _Seen:
         chosen = _chosen(ranked, self.log.train)
         alike = self._alike([each for each in ranked if not each.honest], truth)
         control = self._alike([each for each in ranked if each.honest], truth)
-        clients = self._copies(chosen, self._coalitions(alike), truth, line)
+        clients, others = self._copies(chosen, self._coalitions(alike), truth, line)
         lower = enough - len(chosen)
         rates = ruling.false_alarms(clients, small, line)
         if rates:
@@ -169,8 +170,9 @@ class _Seen:
             ranked_lower=lower,
             constant=constant,
             clients=clients,
+            others=others,
             false_alarms=rates,
-            verdict=ruling.judged(plan.policy, line, clients, rates, checks),
+            verdict=ruling.judged(plan.policy, line, clients, rates, checks, others),
         )
 
     @property
@@ -196,23 +198,28 @@ class _Seen:
         """Where some test inputs stand."""
         return torch.randperm(len(self.test), generator=stream(self.log.seed, "some"))[:n]
 
-    def _rows(self, clients: list[str], most: int, sample: bool = False) -> Rows:
-        return rows_of(self.state, clients, self.victim.spec, self.home, most, sample)
+    def _rows(self, clients: list[str], most: int, sample: bool = False, share: int = 1) -> Rows:
+        return rows_of(self.state, clients, self.victim.spec, self.home, most, sample, share)
 
     def _copies(
         self, chosen: list[Signals], coalitions: list[Coalition], truth: Reference, line: float
-    ) -> list[ClientCopy]:
+    ) -> tuple[list[ClientCopy], list[Others]]:
+        """What each of them could have, the best copy first; and what those could whom no alarm names."""
         bench = Bench(self.state, self.victim.spec, truth, self.log)
         some = self.test.x[self._some(_TEST)]
         jobs = [(each, Coalition((each.client,), "client", each.client)) for each in chosen]
         jobs += [(together(self.state, self.victim.spec, each.clients), each) for each in coalitions]
-        found = []
-        with self.progress.task("copies", len(jobs)) as task:
+        found, named = [], set[str]()
+        with self.progress.task("copies", len(jobs) + 1) as task:
             for signals, who in jobs:
-                found.append(self._copy(bench, signals, who, line, some))
+                copy = self._copy(bench, signals, who, line, some)
+                found += [] if copy is None else [copy]
+                named |= set(who.clients) if copy is not None and (copy.alarm or copy.soon) else set()
                 task.advance(note=_written(who.label))
-        known = [each for each in found if each is not None]
-        return sorted(known, key=lambda each: (-each.fidelity, each.client))
+            left = unnamed(self.state, self.log.honest, named)
+            others = others_of(bench, left, lambda who, share: self._rows(who, self.log.most, sample=True, share=share))
+            task.advance(note="all others")
+        return sorted(found, key=lambda each: (-each.fidelity, each.client)), others
 
     def _copy(self, bench: Bench, signals: Signals, who: Coalition, line: float, test: Tensor) -> ClientCopy | None:
         rows = self._rows(list(who.clients), self.log.most, sample=True)

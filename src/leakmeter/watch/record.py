@@ -76,6 +76,19 @@ class ClientCopy(Settings):
     """Whether it will within a day, at the rate of now: before the next night's watch."""
 
 
+class Others(Settings):
+    """What clients could have whom no alarm names, if they were one."""
+
+    accounts: int
+    """How many clients; the busiest ones, where these are not all."""
+    queries: int
+    trained_on: int
+    """Different queries that the copy was trained on."""
+    fidelity: float
+    interval: Interval
+    thieves: dict[str, float]
+
+
 class FalseAlarms(Settings):
     """How often honest clients would be taken for thieves."""
 
@@ -108,6 +121,8 @@ class WatchResult(Settings):
     """Fidelity of the best copy that always names one class: it needs no query."""
     clients: list[ClientCopy]
     """The best copy first."""
+    others: list[Others] = Field(default_factory=list)
+    """Those whom no alarm names, as if they were one: the ten busiest, and last all of them."""
     false_alarms: list[FalseAlarms]
     verdict: Verdict
     folder: Path = Field(default=Path(), exclude=True)

@@ -43,7 +43,15 @@ class Rows:
         return self.given.first(n)
 
 
-def rows_of(state: State, clients: list[str], spec: VictimSpec, folder: Path, most: int, sample: bool = False) -> Rows:
+def rows_of(
+    state: State,
+    clients: list[str],
+    spec: VictimSpec,
+    folder: Path,
+    most: int,
+    sample: bool = False,
+    share: int = 1,
+) -> Rows:
     """Reads different queries of these clients.
 
     Args:
@@ -53,11 +61,12 @@ def rows_of(state: State, clients: list[str], spec: VictimSpec, folder: Path, mo
         folder: the log's; array files are read from inside it only.
         most: the most rows; the earliest, or with `sample` a fixed choice from all.
         sample: whether rows are drawn, not taken from the start.
+        share: one in so many different queries is looked at; where clients have very many, that is enough.
     """
     order = "digest" if sample else "t, digest"
     found = state.connection.execute(
         "WITH chosen AS (SELECT arg_min(rowid, digest) AS place, min(t) AS t, min(digest) AS digest FROM queries "
-        f"WHERE list_contains(?, client) GROUP BY asked ORDER BY {order} LIMIT ?) "
+        f"WHERE client IN (SELECT unnest(?)) AND asked % {share} = 0 GROUP BY asked ORDER BY {order} LIMIT ?) "
         'SELECT q."values" AS v, q.path AS p, chosen.t AS t, q.label AS label, q.probs AS probs, q.digest AS digest '
         "FROM queries q JOIN chosen ON q.rowid = chosen.place",
         [clients, most],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from leakmeter.evaluation.intervals import CONFIDENCE, exact
 from leakmeter.plan import Policy
 from leakmeter.results import Check, Ruling, Verdict
 from leakmeter.watch.coalitions import Coalition
-from leakmeter.watch.record import ClientCopy, FalseAlarms
+from leakmeter.watch.record import ClientCopy, FalseAlarms, Others
 from leakmeter.watch.state import Reading
 
 _THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -52,24 +53,30 @@ def falsely_alike(found: list[Coalition], honest: int) -> FalseAlarms:
 
 
 def judged(
-    policy: Policy, line: float, clients: list[ClientCopy], rates: list[FalseAlarms], checks: list[Check]
+    policy: Policy,
+    line: float,
+    clients: list[ClientCopy],
+    rates: list[FalseAlarms],
+    checks: list[Check],
+    others: Sequence[Others] = (),
 ) -> Verdict:
     """The verdict; declared honest clients break no policy."""
-    others = [each for each in clients if not each.honest]
-    rulings = [] if policy == Policy() else [_rule(policy, line, others)]
+    asked = [each for each in clients if not each.honest]
+    rulings = [] if policy == Policy() else [_rule(policy, line, asked)]
     outcomes = {ruling.outcome for ruling in rulings}
     outcome: Literal["pass", "measured", "exceeded", "undecided"] = "pass" if rulings else "measured"
     if "exceeded" in outcomes:
         outcome = "exceeded"
     elif "undecided" in outcomes or not all(check.ok for check in checks):
         outcome = "undecided"
-    alarms = [each for each in others if each.alarm]
+    alarms = [each for each in asked if each.alarm]
     return Verdict(
         outcome=outcome,
-        headline=_headline(others, line, alarms),
+        headline=_headline(asked, line, alarms),
         sentences=[
             *(_alarm(each, _beside(line, rates)) for each in alarms),
-            *(_warning(each, line, _beside(line, rates, soon=True)) for each in others if each.soon),
+            *(_warning(each, line, _beside(line, rates, soon=True)) for each in asked if each.soon),
+            *_rest(others, line),
         ],
         arms=[],
         rulings=rulings,
@@ -125,6 +132,23 @@ def _warning(each: ClientCopy, line: float, beside: str) -> str:
         f"{each.client} reaches {line:.0%} within a day if it goes on with {each.forecast.rate:,.0f} queries a day: it "
         f"holds a copy of {each.fidelity:.1%} ({ends}) after {each.queries:,} queries; {beside}"
     )
+
+
+def _rest(others: Sequence[Others], line: float) -> list[str]:
+    """What is said of those whom no alarm names: that they are one cannot be seen, what they would hold then can."""
+    if not others:
+        return []
+    everybody = others[-1]
+    copy = f"{everybody.fidelity:.1%} ({everybody.interval.low:.1%} to {everybody.interval.high:.1%})"
+    said = f"{everybody.accounts:,} other clients are named by no alarm; together their answers buy a copy of {copy}"
+    if everybody.interval.high < line:
+        return [f"{said}: whichever of them are one, none of them holds a copy of {line:.0%} that we could make"]
+    busiest = "".join(f", those of the {each.accounts} busiest {each.fidelity:.1%}" for each in others[:-1])
+    return [
+        f"{said}{busiest}: whether some of them are one thief's is not known, as accounts that ask as honest users do "
+        "cannot be told from honest users by what they ask; a column of who pays or of addresses ([log] group or "
+        "network) can tell"
+    ]
 
 
 def _beside(line: float, rates: list[FalseAlarms], soon: bool = False) -> str:

@@ -18,6 +18,7 @@ MakeSection = Callable[[AuditResult, Path], Section | None]
 ORDER = (
     "verdict",
     "what_to_do",
+    "explanations",
     "copy_cost",
     "attack_by_view",
     "classes",

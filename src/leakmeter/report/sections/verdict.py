@@ -20,7 +20,7 @@ from leakmeter.report.blocks import (
 )
 from leakmeter.report.words import copies_words, count, many, outcome_words, percent, tone
 from leakmeter.results import AuditResult, Verdict
-from leakmeter.verdict.sentences import GOOD
+from leakmeter.verdict.findings import GOOD
 
 
 def section(result: AuditResult, _: Path) -> Section:

@@ -17,8 +17,9 @@ from leakmeter.report.surfaces import Surface, best_copy, surely_below, surfaces
 from leakmeter.report.words import count, days, many, percent, span
 from leakmeter.results import AuditResult, CellResult
 from leakmeter.verdict.arms import FIDELITIES
+from leakmeter.verdict.findings import GOOD
 from leakmeter.verdict.policy import rule
-from leakmeter.verdict.sentences import GOOD, MONTH
+from leakmeter.verdict.sentences import MONTH
 
 _LEAD = (
     "What lowers the leak, by how much, and what it costs honest users, as measured in this audit. A change is advised "

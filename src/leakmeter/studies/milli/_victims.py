@@ -45,7 +45,7 @@ def paper_victim(settings: StudyOptions, data: str, model: str, split: Split, se
     shape, name = split.test.input_shape, f"{data} {model}"
     if model == "resnet20":
         return load_victim(resnet20(), input_shape=shape, low=None, high=None, device=settings.device, name=name)
-    recipe = Recipe(epochs=_EPOCHS.get(model, _MANY_EPOCHS), batch=128, lr=1.5e-3, schedule="cyclic")
+    recipe = Recipe(epochs=_EPOCHS.get(model.partition(":")[0], _MANY_EPOCHS), batch=128, lr=1.5e-3, schedule="cyclic")
     network = trained(
         data,
         model,

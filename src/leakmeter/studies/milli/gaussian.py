@@ -40,6 +40,10 @@ class Setting:
     """What the answers weigh beside the gradients."""
     steps: int = 1000
     lr: float = 5e-3
+    batch: int = 16
+    """Rows of a step, each with a combination of class scores of its own; the ten queries fill it."""
+    joint: bool = True
+    """Answers and gradients from the start, as in the paper; else the answers first, as our own attack does."""
     victim: str = "milli-conv"
     student: str = "milli-conv"
 
@@ -47,12 +51,19 @@ class Setting:
 SETTINGS = {
     "as in milli-fig4": Setting(),
     "queries as standardised pixels": Setting(mean=MEAN, spread=SPREAD),
+    "queries a tenth as wide": Setting(spread=0.1),
+    "queries three times as wide": Setting(spread=3.0),
     "answers weigh as much as gradients": Setting(lam=1.0),
+    "gradients alone": Setting(lam=0.0),
+    "the answers first": Setting(joint=False),
+    "four times as many combinations a step": Setting(batch=64),
     "a lower learning rate": Setting(lr=1e-3),
+    "trained three times as long": Setting(steps=3000),
     "a smaller student": Setting(student="lenet"),
     "a smaller victim and student": Setting(victim="lenet", student="lenet"),
-    "trained twice as long": Setting(steps=2000),
-    "standardised, answers weigh as much, twice as long": Setting(mean=MEAN, spread=SPREAD, lam=1.0, steps=2000),
+    "a wider student": Setting(student="milli-conv:1024"),
+    "a wider victim and student": Setting(victim="milli-conv:1024", student="milli-conv:1024"),
+    "standardised, answers weigh as much, three times as long": Setting(mean=MEAN, spread=SPREAD, lam=1.0, steps=3000),
 }
 
 
@@ -83,8 +94,10 @@ def _cell(settings: StudyOptions, data: str, split: Split, setting: Setting, see
         pool=_noise(setting, split.test.input_shape, seed),
         student=setting.student,
         lam=setting.lam,
-        joint=True,
-        recipe=Recipe(steps=60 if settings.quick else setting.steps, batch=16, lr=setting.lr, schedule="cyclic"),
+        joint=setting.joint,
+        recipe=Recipe(
+            steps=60 if settings.quick else setting.steps, batch=setting.batch, lr=setting.lr, schedule="cyclic"
+        ),
     )
     score = made.curve[-1].score
     assert score is not None
