@@ -9,7 +9,7 @@ from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.choice import best_copy, constant
 from leakmeter.extraction.exact.completed import completed
 from leakmeter.extraction.exact.copy import hand_over_deep
-from leakmeter.extraction.exact.fresh import Answers, ask_fresh, likely_points
+from leakmeter.extraction.exact.fresh import Answers, ask_fresh, likely_kinds
 from leakmeter.extraction.exact.output import Known
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.oracle.answer import to_labels
@@ -86,8 +86,21 @@ def test_a_search_leaves_what_is_reserved(oracle, network) -> None:
 def test_likely_points_of_pictures_are_in_the_box_and_no_two_alike() -> None:
     net = nn.Sequential(nn.Flatten(), nn.Linear(144, 2))
     spec = lm.load_victim(net, input_shape=(1, 12, 12), low=0.0, high=1.0).spec
-    points = likely_points(spec, 50, stream(0, "test"))
-    assert points.shape == (50, 144)
+    points = torch.cat([kind(17, stream(0, "test")) for kind in likely_kinds(spec)])
+    assert points.shape == (51, 144)
     assert float(points.min()) >= 0.0
     assert float(points.max()) <= 1.0
-    assert len(points.unique(dim=0)) == 50
+    assert len(points.unique(dim=0)) == 51
+
+
+def test_kinds_of_points_that_are_all_of_one_class_are_asked_less() -> None:
+    net = nn.Sequential(nn.Flatten(), nn.Linear(144, 2)).double()
+    with torch.no_grad():  # bright ones are of the second class: half of all noise is, and no picture drawn on black
+        net[1].weight.copy_(torch.tensor([[0.0], [1.0]]).expand(2, 144))
+        net[1].bias.copy_(torch.tensor([72.0, 0.0]))
+    victim = lm.load_victim(net, input_shape=(1, 12, 12), low=0.0, high=1.0, outputs="logits")
+    asker = Asker(lm.Oracle(victim, "logits", 900))
+    fresh = ask_fresh(asker, stream(0, "test"))
+    assert len(fresh) == 900
+    noise = (fresh.x > 0).all(1) & (fresh.x < 1).all(1)
+    assert int(noise.sum()) > 450

@@ -20,6 +20,8 @@ from leakmeter.extraction.exact.survey import Survey
 from leakmeter.extraction.exact.suspects import Suspects
 from leakmeter.extraction.exact.weights import Explore, Precision, Weights
 
+_ABOVE = 2 / 3
+"""The share of a unit's bends that may look like bends above the first layer, if it is of that layer."""
 _UNSEEN = 0.2
 """Crossings without a bend that a unit may have, against those with one."""
 _FAILURES, _FEW, _MANY_LINES = 48, 12, 9
@@ -142,6 +144,7 @@ class Peeler:
             keep &= ~refuted
             self._walk(stack, bank, keep, matched)
         if len(stack.layers) == 1:
+            keep &= bank.above.float() @ matched.float() <= _ABOVE * matched.sum(0)
             keep[keep.clone()] = ~self.suspects.refuted(stack.layers[-1][keep], bank, matched[:, keep])
         keep &= ~stack.layers[-1].doubles()
         if not bool((keep & ~layer.linear).any()):
