@@ -78,7 +78,7 @@ class Peeler:
             return self._read(again)
         if not self.kept and self._accept(reading, bank, layer):
             layer = reading.stack.layers[0]
-            layer = layer.join(Layer.passing(beside(layer, bank, self.precision.tolerance)))
+            layer = layer.join(Layer.passing(beside(layer, bank, reading.open, self.precision.tolerance)))
             reading.stack.layers[0] = layer
             self._see(layer)
         while reading.stack.layers and bool(reading.open.any()) and self._on_top(reading, bank):

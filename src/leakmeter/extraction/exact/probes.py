@@ -38,7 +38,8 @@ def drawn_point(spec: VictimSpec, generator: torch.Generator) -> Tensor:
         return drawing
     (low, high), share = bounds(spec), 10 ** (-3 * float(torch.rand((), generator=generator)))
     bright, drawn = torch.rand(2, spec.features, generator=generator, dtype=torch.float64)
-    return low + (high - low) * bright * (drawn < share)
+    specks: Tensor = low + (high - low) * bright * (drawn < share)
+    return specks
 
 
 def steered_point(spec: VictimSpec, rows: Tensor, generator: torch.Generator) -> Tensor:
