@@ -8,6 +8,7 @@ from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.bank import Bank, first_layer
 from leakmeter.extraction.exact.probes import drawn_point
 from leakmeter.extraction.exact.rows import Evidence, agree
+from leakmeter.extraction.exact.sight import seen_from_both_sides
 from leakmeter.extraction.exact.survey import gradient_survey
 from leakmeter.studies.ours.exact_depth import deep_network
 
@@ -54,6 +55,18 @@ def test_fewer_units_above_that_lines_meet_alike_are_taken_for_a_first_layer(ora
         false.append(int(((layer.weight @ rows.T).abs().amax(1) < 1 - 1e-9).sum()))
     assert false[1] <= 3
     assert false[0] >= 30
+
+
+def test_what_all_lines_together_see_on_both_sides_is_no_unit_of_the_first_layer(oracle) -> None:
+    net = sparse_network()
+    bank = dark_lines(net, oracle, 24)
+    bank.above = torch.zeros_like(bank.above)
+    layer = first_layer(bank, 1e-6)
+    assert layer is not None
+    true = (layer.weight @ nn.functional.normalize(net[0].weight.detach()).T).abs().amax(1) > 1 - 1e-9
+    refuted = seen_from_both_sides(layer, bank, 1e-6)
+    assert not bool((refuted & true).any())
+    assert float(refuted[~true].double().mean()) > 0.9
 
 
 def test_where_the_outputs_see_all_directions_nothing_is_said_of_layers(oracle) -> None:

@@ -15,13 +15,12 @@ from leakmeter.extraction.exact.output import passed_by
 from leakmeter.extraction.exact.passing import passing_rows, switched
 from leakmeter.extraction.exact.rows import agree, components, evidence, merge, outside
 from leakmeter.extraction.exact.sides import odds
+from leakmeter.extraction.exact.sight import seen_from_both_sides
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.survey import Survey
 from leakmeter.extraction.exact.suspects import Suspects
 from leakmeter.extraction.exact.weights import Explore, Precision, Weights
 
-_ABOVE = 2 / 3
-"""The share of a unit's bends that may look like bends above the first layer, if it is of that layer."""
 _UNSEEN = 0.2
 """Crossings without a bend that a unit may have, against those with one."""
 _FAILURES, _FEW, _MANY_LINES = 48, 12, 9
@@ -144,7 +143,7 @@ class Peeler:
             keep &= ~refuted
             self._walk(stack, bank, keep, matched)
         if len(stack.layers) == 1:
-            keep &= bank.above.float() @ matched.float() <= _ABOVE * matched.sum(0)
+            keep[keep.clone()] = ~seen_from_both_sides(stack.layers[-1][keep], bank, self.precision.tolerance)
             keep[keep.clone()] = ~self.suspects.refuted(stack.layers[-1][keep], bank, matched[:, keep])
         keep &= ~stack.layers[-1].doubles()
         if not bool((keep & ~layer.linear).any()):
