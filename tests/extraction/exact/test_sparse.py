@@ -63,7 +63,10 @@ def test_what_all_lines_together_see_on_both_sides_is_no_unit_of_the_first_layer
     bank.above = torch.zeros_like(bank.above)
     layer = first_layer(bank, 1e-6)
     assert layer is not None
-    true = (layer.weight @ nn.functional.normalize(net[0].weight.detach()).T).abs().amax(1) > 1 - 1e-9
+    units = torch.cat([net[0].weight.detach(), net[0].bias.detach()[:, None]], 1)  # parallel ones may be false as well
+    found = nn.functional.normalize(torch.cat([layer.weight, layer.bias[:, None]], 1))
+    true = (found @ nn.functional.normalize(units).T).abs().amax(1) > 1 - 1e-9
+    assert int(true.sum()) == 10
     refuted = seen_from_both_sides(layer, bank, 1e-6)
     assert not bool((refuted & true).any())
     assert float(refuted[~true].double().mean()) > 0.9

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.probes import is_picture, start_points
@@ -27,6 +27,9 @@ _FEW = 64
 """In boxes of so many features uniform points differ from each other enough."""
 _ALIKE, _LEAST = 0.2, 0.05
 """The share of points that is of each kind alike, and what a kind weighs at least in the rest."""
+
+ROUNDS, _WORTHWHILE, _DRAWN = 3, 300, 4
+"""Rounds of questions, if there are so many of them; and points drawn for each asked where a copy is least decided."""
 
 
 @dataclass(frozen=True)
@@ -67,23 +70,36 @@ def joined(parts: list[Answers]) -> Answers:
 
 
 def ask_fresh(asker: Asker, generator: torch.Generator) -> Answers:
-    """Asks what is left of the budget, at points such as an outsider could think of, in random order.
+    """Asks what is left of the budget at points such as an outsider could think of, in random order.
 
-    A part of them is of each kind alike. Of the rest a kind has the less, the more its points are all of one class.
+    Of several kinds a part is of each alike; of the rest a kind has the less, the more its points are all of one class.
+    Where there is one kind and several classes a third is asked: `ask_undecided` has a better use for the others.
     """
     cost = asker.outputs * asker.d if asker.explained else 1
-    left = asker.oracle.remaining
+    left, kinds = asker.oracle.remaining, likely_kinds(asker.spec)
     n = min(_UNPRICED if left is None else left, _MOST, max(1, _NUMBERS // cost))
-    kinds = likely_kinds(asker.spec)
-    first = n if len(kinds) == 1 else int(_ALIKE * n) // len(kinds)
+    if len(kinds) == 1:
+        rounds = 1 if left is None or n < _WORTHWHILE or asker.spec.classes == 1 else ROUNDS
+        return ask_at(asker, kinds[0](-(-n // rounds), generator))
+    first = int(_ALIKE * n) // len(kinds)
     told = [ask_at(asker, kind(first, generator)) for kind in kinds]
-    if len(kinds) > 1:
-        shares = torch.tensor([_LEAST + answers.mixed() for answers in told])
-        counts = (shares / shares.sum() * (n - first * len(kinds))).int()
-        counts[shares.argmax()] += n - first * len(kinds) - int(counts.sum())
-        told += [ask_at(asker, kind(int(count), generator)) for kind, count in zip(kinds, counts, strict=True)]
+    shares = torch.tensor([_LEAST + answers.mixed() for answers in told])
+    counts = (shares / shares.sum() * (n - first * len(kinds))).int()
+    counts[shares.argmax()] += n - first * len(kinds) - int(counts.sum())
+    told += [ask_at(asker, kind(int(count), generator)) for kind, count in zip(kinds, counts, strict=True)]
     together = joined(told)
     return together[torch.randperm(len(together), generator=generator)]
+
+
+@torch.no_grad()
+def ask_undecided(asker: Asker, copy: nn.Module, asked: int, generator: torch.Generator) -> Answers:
+    """Asks as many points as were `asked` at first, if the budget allows: those where a copy is least decided."""
+    kinds, n = likely_kinds(asker.spec), min(asked, asker.oracle.remaining or 0)
+    if len(kinds) > 1 or asker.spec.classes == 1:
+        n = 0
+    points = kinds[0](_DRAWN * n, generator)
+    first, second = copy(points).topk(2, 1).values.T if n else points.new_zeros(2, 0)
+    return ask_at(asker, points[(first - second).argsort()[:n]])
 
 
 def ask_at(asker: Asker, points: Tensor) -> Answers:

@@ -21,34 +21,34 @@ def seen_from_both_sides(layer: Layer, bank: Bank, tolerance: float) -> Tensor:
 
     Where a unit of the first layer is off, nothing has a share of its row: neither Jacobians nor what bends above. So
     on one side of its hyperplane, on all lines together, part of the row is hidden. A unit above mixes rows that are on
-    elsewhere too. Nothing is said where the candidates leave no direction free: then others may add up to any row.
+    elsewhere too. Nothing is said where what is shown leaves no direction free: then others may add up to any row.
     """
-    size = layer.weight.norm(dim=1)
-    values, directions = torch.linalg.svd(layer.weight / size[:, None], full_matrices=False)[1:]
-    basis = directions[values > _PRECISE].T
     found = torch.zeros(len(layer.bias), dtype=torch.bool)
-    if basis.shape[1] >= basis.shape[0]:
+    places, rows = _shown(bank)
+    size = layer.weight.norm(dim=1)
+    own = layer.weight / size[:, None]
+    shown, directions = torch.linalg.eigh(rows.T @ rows + own.T @ own)
+    basis = directions[:, shown > _FAINT]
+    if basis.shape[1] == len(basis):
         return found
-    places, rows = _shown(bank, basis)
+    rows, own = rows @ basis, own @ basis
     z = torch.addmm(layer.bias, places, layer.weight.T) / size
     margin = tolerance * (1 + places.norm(dim=1))
-    own = layer.weight @ basis / size[:, None]
     for unit in (~layer.linear).nonzero()[:, 0].tolist():
         sides = [rows[side * z[:, unit] > margin] for side in (-1, 1)]
         found[unit] = all(_hidden(seen, own[unit]) <= _HIDDEN for seen in sides)
     return found
 
 
-def _shown(bank: Bank, basis: Tensor) -> tuple[Tensor, Tensor]:
-    """Places [n, d] and what is shown there along the columns of `basis`, [n, r]: normals, and Jacobians at ends."""
+def _shown(bank: Bank) -> tuple[Tensor, Tensor]:
+    """Places and what is shown there, [n, d] each: the normals of bends, and rows of Jacobians at the ends of lines."""
     precise = bank.error <= _PRECISE
-    places, rows = [bank.x[precise]], [bank.normals[precise] @ basis]
+    places, rows = [bank.x[precise]], [bank.normals[precise]]
     for survey in bank.surveys:
         ends = survey.cells.t[[0, -1]] if len(survey.cells.t) else survey.cells.t
         for place, jacobian in zip(survey.at(ends), survey.cells.g[[0, -1]], strict=False):
-            seen = jacobian / jacobian.norm().clamp(min=1e-300)
-            places.append(place.expand(len(seen), -1))
-            rows.append(seen @ basis)
+            places.append(place.expand(len(jacobian), -1))
+            rows.append(jacobian / jacobian.norm().clamp(min=1e-300))
     return torch.cat(places), torch.cat(rows)
 
 
