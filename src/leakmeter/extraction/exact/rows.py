@@ -13,8 +13,8 @@ _CHUNK = 64
 _SHARE = 1e-3
 """The least part of a row that must be common to two bends for them to be compared."""
 
-_SEVERAL = 1.1
-"""How many coefficients of one size two bends must share at least: next to a single large one any two rows agree."""
+_BESIDE = 300.0
+"""Times the tolerance: what coefficients beside the largest must weigh, or any two rows agree next to that one."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def agree(bends: Evidence, tolerance: float, least: int) -> Tensor:
     common = (row != 0).double() @ (row != 0).double().T
     distance = 1 - (row @ row.T).square() / (shared * shared.T).clamp(min=1e-300)
     share = shared / row.square().sum(1).clamp(min=1e-300)[:, None]
-    several = shared.square() > _SEVERAL * (row.pow(4) @ known.T)
+    several = shared.square() > (1 + _BESIDE * tolerance) * (row.pow(4) @ known.T)
     fits = bends.fits[:, None] & bends.fits & several & several.T
     same: Tensor = (common >= least) & (distance < tolerance**2) & (torch.minimum(share, share.T) > _SHARE) & fits
     return same.fill_diagonal_(False)
