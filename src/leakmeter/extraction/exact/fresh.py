@@ -80,13 +80,13 @@ def ask_fresh(asker: Asker, generator: torch.Generator) -> Answers:
     n = min(_UNPRICED if left is None else left, _MOST, max(1, _NUMBERS // cost))
     if len(kinds) == 1:
         rounds = 1 if left is None or n < _WORTHWHILE or asker.spec.classes == 1 else ROUNDS
-        return ask_at(asker, kinds[0](-(-n // rounds), generator))
+        return _ask(asker, kinds[0], -(-n // rounds), generator)
     first = int(_ALIKE * n) // len(kinds)
-    told = [ask_at(asker, kind(first, generator)) for kind in kinds]
+    told = [_ask(asker, kind, first, generator) for kind in kinds]
     shares = torch.tensor([_LEAST + answers.mixed() for answers in told])
     counts = (shares / shares.sum() * (n - first * len(kinds))).int()
     counts[shares.argmax()] += n - first * len(kinds) - int(counts.sum())
-    told += [ask_at(asker, kind(int(count), generator)) for kind, count in zip(kinds, counts, strict=True)]
+    told += [_ask(asker, kind, int(count), generator) for kind, count in zip(kinds, counts, strict=True)]
     together = joined(told)
     return together[torch.randperm(len(together), generator=generator)]
 
@@ -97,9 +97,16 @@ def ask_undecided(asker: Asker, copy: nn.Module, asked: int, generator: torch.Ge
     kinds, n = likely_kinds(asker.spec), min(asked, asker.oracle.remaining or 0)
     if len(kinds) > 1 or asker.spec.classes == 1:
         n = 0
+    if n == 0:
+        return _ask(asker, kinds[0], 0, generator)
     points = kinds[0](_DRAWN * n, generator)
-    first, second = copy(points).topk(2, 1).values.T if n else points.new_zeros(2, 0)
+    first, second = copy(points).topk(2, 1).values.T
     return ask_at(asker, points[(first - second).argsort()[:n]])
+
+
+def _ask(asker: Asker, kind: Kind, n: int, generator: torch.Generator) -> Answers:
+    """So many points of a kind; there may be none to ask."""
+    return ask_at(asker, kind(n, generator) if n else asker.contrasts.new_zeros(0, asker.d))
 
 
 def ask_at(asker: Asker, points: Tensor) -> Answers:
