@@ -103,10 +103,15 @@ def _trained(found: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row["queries"] / row["certificate"]["units"] for row in rows)
 
 
-def _depth(found: dict[str, Any]) -> tuple[Any, ...]:
-    cells = [found["cells"][f"width 16, depth {n}, seed 20"] for n in (1, 2, 3, 4)]
-    assert [cell["certificate"]["exact"] for cell in cells] == [True, True, False, False]
-    return cells[0]["queries"] / 16, cells[1]["queries"] / 32
+def _depth(width: int, depth: int, exact: list[bool]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    """Queries a unit of the runs of one shape, which were exact or not."""
+
+    def read(found: dict[str, Any]) -> tuple[Any, ...]:
+        cells = [found["cells"][f"width {width}, depth {depth}, seed {seed}"] for seed in range(30, 30 + len(exact))]
+        assert [cell["certificate"]["exact"] for cell in cells] == exact
+        return tuple(cell["queries"] / (width * depth) for cell in cells)
+
+    return read
 
 
 def _soak(found: dict[str, Any]) -> tuple[Any, ...]:
@@ -192,12 +197,13 @@ EXACTLY: list[Figure] = [
         "bench/exact_soak.json",
         _soaked,
     ),
-    (
-        PAGE,
-        "width 16, one seed: depth 1 and 2 exact at {:.1f} and {:.1f} queries a unit",
-        "exact-depth/exact-depth.json",
-        _depth,
-    ),
+    (PAGE, "| 1 | {:.1f} and {:.1f}, exact |", "exact-depth/exact-depth.json", _depth(16, 1, [True, True])),
+    (PAGE, "exact | {:.1f} and {:.1f}, exact | | 2 |", "exact-depth/exact-depth.json", _depth(32, 1, [True, True])),
+    (PAGE, "| 2 | {:.1f} and {:.1f}, exact |", "exact-depth/exact-depth.json", _depth(16, 2, [True, True])),
+    (PAGE, "exact | {:.1f} and {:.1f}, exact | | 3 |", "exact-depth/exact-depth.json", _depth(32, 2, [True, True])),
+    (PAGE, "| 3 | {:.1f} and {:.1f}, exact |", "exact-depth/exact-depth.json", _depth(16, 3, [True, True])),
+    (PAGE, "exact | {:.1f}, exact; {:.1f}, a unit short", "exact-depth/exact-depth.json", _depth(32, 3, [True, False])),
+    (PAGE, "| 4 | {:.1f}, all that it was given", "exact-depth/exact-depth.json", _depth(16, 4, [False])),
     (
         PAGE,
         "error at most 2^-{:.1f} | {:,.0f} to {:,.0f} values",
