@@ -203,7 +203,12 @@ EXACTLY: list[Figure] = [
     (PAGE, "exact | {:.1f} and {:.1f}, exact | | 3 |", "exact-depth/exact-depth.json", _depth(32, 2, [True, True])),
     (PAGE, "| 3 | {:.1f} and {:.1f}, exact |", "exact-depth/exact-depth.json", _depth(16, 3, [True, True])),
     (PAGE, "exact | {:.1f}, exact; {:.1f}, a unit short", "exact-depth/exact-depth.json", _depth(32, 3, [True, False])),
-    (PAGE, "| 4 | {:.1f}, all that it was given", "exact-depth/exact-depth.json", _depth(16, 4, [False])),
+    (
+        PAGE,
+        "| 4 | {:.1f} and {:.1f}, all that they were given",
+        "exact-depth/exact-depth.json",
+        _depth(16, 4, [False, False]),
+    ),
     (
         PAGE,
         "error at most 2^-{:.1f} | {:,.0f} to {:,.0f} values",

@@ -83,7 +83,8 @@ def _draw(dots: dict[str, list[Dot]], path: Path) -> None:
     axes.axhline(MOST, color="grey", linewidth=0.8, linestyle=":", label="all that a run may ask; x: not exact")
     axes.set(xlabel="hidden layers", ylabel="gradient queries per hidden unit", title=f"d = {D}, {OUTPUTS} outputs")
     axes.set_ylim(bottom=0)
-    axes.legend()
+    axes.set_xticks(DEPTHS)
+    axes.legend(loc="center right")
     figure.savefig(path, dpi=150)
 
 
