@@ -22,7 +22,7 @@ from torch import Tensor, nn
 import leakmeter as lm
 from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.choice import constant
-from leakmeter.extraction.exact.fresh import Answers, ask_fresh
+from leakmeter.extraction.exact.fresh import Answers, ask_at
 from leakmeter.extraction.exact.student import taught
 from leakmeter.seeds import private_randomness, stream
 from leakmeter.training.loop import Batch, Recipe, fit
@@ -66,7 +66,8 @@ def main() -> None:
     net = dense(VICTIMS / "acasxu-1-1.onnx", torch.float64)
     victim = lm.load_victim(net, input_shape=(5,), low=low, high=high, outputs="logits")
     drawn = torch.rand(100_000, 5, generator=stream(seed, "bench", "points"), dtype=torch.float64)
-    told = ask_fresh(Asker(lm.Oracle(victim, "logits+gradient", _QUERIES)), stream(seed, "bench", "plain"))
+    points = victim.spec.sample(_QUERIES, stream(seed, "bench", "plain")).double()
+    told = ask_at(Asker(lm.Oracle(victim, "logits+gradient", _QUERIES)), points)
     copies = {"constant": constant(told), "squares": squares(told, seed), "sharp": taught(told, None, seed)}
     row: dict[str, Any] = {"victim": "acasxu-1-1", "seed": seed, "queries": len(told)}
     row |= {name: lm.score(copy, victim, low + (high - low) * drawn).fidelity for name, copy in copies.items()}

@@ -5,7 +5,7 @@
 Each run draws a victim (depth, widths, outputs, view, precision, box, and now and then one that is no fully connected
 ReLU network) and a seed for the attack. The owner's test is white-box: thousands of points near and far, and points to
 which every hidden unit was driven that the random ones never switched. Prints one line a run, writes
-results/bench/exact_soak.json with every run in it.
+results/bench/exact_soak.json with every run in it, or exact_soak_FIRST.json.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _keep(rows: list[dict[str, Any]], first: int, most: float) -> None:
     counts = {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}
     command = f"python bench/exact_soak.py --runs {len(rows)} --first {first}" + (f" --most {most:g}" if most else "")
     keep(
-        "exact_soak",
+        f"exact_soak_{first}" if first else "exact_soak",
         {"command": command, "threads": torch.get_num_threads(), "counts": counts, "rows": rows},
         show=False,
     )

@@ -23,6 +23,15 @@ def _deep(part: str) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
     return read
 
 
+def _three_layers(found: dict[str, Any]) -> tuple[Any, ...]:
+    right, wrong = found["deep 784-128-64-32-10"]["rows"]
+    assert right["certificate"]["exact"]
+    assert right["layers"] == [128, 64, 32]
+    assert not wrong["certificate"]["complete"]
+    asked = wrong["queries a unit"], *wrong["layers"], right["queries a unit"]
+    return right["certificate"]["relative_error"], *asked
+
+
 def _forty(found: dict[str, Any]) -> tuple[Any, ...]:
     rows = found["deep 40-20-10-10-1"]["rows"]
     assert all(row["certificate"]["exact"] for row in rows)
@@ -80,6 +89,13 @@ def _acas(found: dict[str, Any]) -> tuple[Any, ...]:
     return units, 100 * row["agreement"], row["queries a unit"]
 
 
+def _stranger(found: dict[str, Any]) -> tuple[Any, ...]:
+    (row,) = found["mnist-mlp-256x2"]["rows"]
+    assert not row["certificate"]["complete"]
+    assert row["handed_over"] == "a dense student above the first layer"
+    return *row["layers"], 100 * row["agreement"], row["queries a unit"]
+
+
 def _trained(found: dict[str, Any]) -> tuple[Any, ...]:
     rows = [row for part in ("trained", "trained 256") for row in found.get(part, {"rows": []})["rows"]]
     rows = [row for row in rows if row["view"] == "probs+gradient"]
@@ -87,10 +103,15 @@ def _trained(found: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row["queries"] / row["certificate"]["units"] for row in rows)
 
 
-def _depth(found: dict[str, Any]) -> tuple[Any, ...]:
-    cells = [found["cells"][f"width 16, depth {n}, seed 20"] for n in (1, 2, 3, 4)]
-    assert [cell["certificate"]["exact"] for cell in cells] == [True, True, False, False]
-    return cells[0]["queries"] / 16, cells[1]["queries"] / 32
+def _depth(width: int, depth: int, exact: list[bool]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    """Queries a unit of the runs of one shape, which were exact or not."""
+
+    def read(found: dict[str, Any]) -> tuple[Any, ...]:
+        cells = [found["cells"][f"width {width}, depth {depth}, seed {seed}"] for seed in range(30, 30 + len(exact))]
+        assert [cell["certificate"]["exact"] for cell in cells] == exact
+        return tuple(cell["queries"] / (width * depth) for cell in cells)
+
+    return read
 
 
 def _soak(found: dict[str, Any]) -> tuple[Any, ...]:
@@ -146,6 +167,19 @@ EXACTLY: list[Figure] = [
     ),
     (
         PAGE,
+        "which learned from the {:,.0f} questions that the search had left",
+        "bench/exact.json",
+        lambda found: (found["acasxu-1-1"]["rows"][0]["learned_from"],),
+    ),
+    (
+        PAGE,
+        "one layer of {:.0f} units; handed over is a dense student above it, {:.1f} % agreement on 10,000 test images. "
+        "**The present search was stopped unfinished after twelve minutes: it has no figure** | {:.1f} a hidden unit",
+        "bench/exact.json",
+        _stranger,
+    ),
+    (
+        PAGE,
         "{:.1f} % right by squared errors, {:.1f} % by the sharp probabilities above, and a constant {:.1f} %",
         "bench/exact_plain.json",
         lambda found: tuple(100 * found["rows"][0][name] for name in ("squares", "sharp", "constant")),
@@ -164,16 +198,28 @@ EXACTLY: list[Figure] = [
     ),
     (
         PAGE,
+        "{:.0f} runs, {:.0f} exact and right, {:.0f} declared incomplete, {:.0f} stopped in 20 seconds, none",
+        "bench/exact_soak_10000.json",
+        _soak,
+    ),
+    (
+        PAGE,
         "{:.0f} of {:.0f} are exact: {:.0f} of {:.0f} in open space, {:.0f} of {:.0f} in a box; "
         "{:.0f} of {:.0f} in double precision, {:.0f} of {:.0f} in single",
         "bench/exact_soak.json",
         _soaked,
     ),
+    (PAGE, "| 1 | {:.1f} and {:.1f}, exact |", "exact-depth/exact-depth.json", _depth(16, 1, [True, True])),
+    (PAGE, "exact | {:.1f} and {:.1f}, exact | | 2 |", "exact-depth/exact-depth.json", _depth(32, 1, [True, True])),
+    (PAGE, "| 2 | {:.1f} and {:.1f}, exact |", "exact-depth/exact-depth.json", _depth(16, 2, [True, True])),
+    (PAGE, "exact | {:.1f} and {:.1f}, exact | | 3 |", "exact-depth/exact-depth.json", _depth(32, 2, [True, True])),
+    (PAGE, "| 3 | {:.1f} and {:.1f}, exact |", "exact-depth/exact-depth.json", _depth(16, 3, [True, True])),
+    (PAGE, "exact | {:.1f}, exact; {:.1f}, a unit short", "exact-depth/exact-depth.json", _depth(32, 3, [True, False])),
     (
         PAGE,
-        "width 16, one seed: depth 1 and 2 exact at {:.1f} and {:.1f} queries a unit",
+        "| 4 | {:.1f} and {:.1f}, all that they were given",
         "exact-depth/exact-depth.json",
-        _depth,
+        _depth(16, 4, [False, False]),
     ),
     (
         PAGE,
@@ -196,13 +242,22 @@ EXACTLY: list[Figure] = [
     ),
     (
         PAGE,
-        "| 3 | all exact, relative error at most {:.1e} | {:.1f} to {:.1f} a hidden unit",
+        "784-64-32-10, float64, open | logits+gradient | 5 | all exact, relative error at most {:.1e} | {:.1f} to "
+        "{:.1f} a hidden unit",
         "bench/exact.json",
         _deep("deep 784-64-32-10"),
     ),
     (
         PAGE,
-        "| 5 | all exact, relative error at most {:.1e} | {:.1f} to {:.1f} a hidden unit",
+        "| 2 | one exact, relative error {:.1e}; the other declared incomplete when its {:.0f} queries a unit were "
+        "spent: {:.0f}, {:.0f} and {:.0f} units; a third was stopped after twelve minutes for all three | {:.1f} a",
+        "bench/exact.json",
+        _three_layers,
+    ),
+    (
+        PAGE,
+        "(wider than the input), float64, open | logits+gradient | 5 | all exact, relative error at most {:.1e} | "
+        "{:.1f} to {:.1f} a hidden unit",
         "bench/exact.json",
         _deep("deep 10-20-20-1"),
     ),

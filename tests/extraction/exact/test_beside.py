@@ -30,12 +30,24 @@ def test_a_direction_of_units_that_are_always_on_carries_what_it_shares_with_kno
     on[:, KNOWN:] = 1.0  # as a large bias would have it
     normals = (draw(BENDS, KNOWN + HIDDEN) * on) @ weight
     bank = Bank([line(x, normals / normals.norm(dim=1, keepdim=True))])
-    found = beside(Layer.of(weight[:KNOWN], torch.zeros(KNOWN).double()), bank, 1e-6)
+    layer = Layer.of(weight[:KNOWN], torch.zeros(KNOWN).double())
+    found = beside(layer, bank, bank.clear, 1e-6)
     assert len(found) == HIDDEN
     # the two span what the hidden units' own normals span, not only the part beside the known ones
     seen = torch.linalg.svd(found, full_matrices=False)[2]
     hidden = weight[KNOWN:]
     assert float((hidden - hidden @ seen.T @ seen).norm() / hidden.norm()) < 1e-6
+
+
+def test_units_that_are_missing_are_not_taken_for_such_that_are_always_on() -> None:
+    generator = torch.Generator().manual_seed(0)
+    draw = lambda *shape: torch.randn(*shape, generator=generator).double()  # noqa: E731
+    weight, x = draw(KNOWN + HIDDEN, D), draw(BENDS, D)
+    on = (x @ weight.T > 0).double()
+    on[BENDS // 3 :, KNOWN:] = 0.0  # most bends do not see the two that are missing
+    normals = (draw(BENDS, KNOWN + HIDDEN) * on) @ weight
+    bank = Bank([line(x, normals / normals.norm(dim=1, keepdim=True))])
+    assert not len(beside(Layer.of(weight[:KNOWN], torch.zeros(KNOWN).double()), bank, bank.clear, 1e-6))
 
 
 def test_a_hyperplane_on_which_nothing_bends_elsewhere_is_no_unit_of_the_first_layer() -> None:

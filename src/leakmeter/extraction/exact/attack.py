@@ -15,7 +15,7 @@ from leakmeter.extraction.exact.asking import DOUBLE, SLOPES, Asker, Pieces
 from leakmeter.extraction.exact.choice import FEWEST, LAYERS, ONE_LAYER, best_copy
 from leakmeter.extraction.exact.copy import hand_over, hand_over_deep, layers_of, signed_copy
 from leakmeter.extraction.exact.deep import DeepSearch
-from leakmeter.extraction.exact.fresh import ask_fresh
+from leakmeter.extraction.exact.fresh import Answers, ask_fresh, ask_undecided
 from leakmeter.extraction.exact.line import Line
 from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.output import Known
@@ -154,8 +154,8 @@ class _Reconstruction(Attack):
         known = search.run(patience, self.max_lines)
         progress = search.progress
         layers = [] if known is None else [layer.units for layer in known.stack.layers]
-        job.notes["search"] = {"rounds": asker.rounds, "lines": progress.lines, "quiet_points": progress.quiet}
-        job.notes["layers"] = layers
+        searched = {"rounds": asker.rounds, "lines": progress.lines, "quiet_points": progress.quiet}
+        job.notes.update(search=searched, layers=layers)
         copies: dict[str, nn.Module] = {ONE_LAYER: hand_over(found.network, asker.contrasts)}
         if known is not None:
             layered: dict[str, nn.Module] = {LAYERS: hand_over_deep(known, asker.contrasts)}
@@ -242,11 +242,16 @@ def _rather(
     asker: Asker, job: AttackJob, copies: dict[str, nn.Module], known: Known | None
 ) -> tuple[nn.Module, tuple[Trial, ...]]:
     """Spends what is left on fresh points; the best of the copies found and of those learned from their answers."""
-    fresh = ask_fresh(asker, stream(job.seed, "exact", "fresh"))
-    first = known.stack.layers[0] if known is not None and known.stack.layers else None
+    draws, seed = stream(job.seed, "exact", "fresh"), derive(job.seed, "exact", "learned")
+    job.notes["learned_from"] = len(fresh := ask_fresh(asker, draws))
+
+    def more(student: nn.Module) -> Answers:
+        others = ask_undecided(asker, student, len(fresh), draws)
+        job.notes["learned_from"] += len(others)
+        return others
+
     with job.progress.task("learning what was not found", None):
-        copy, tried = best_copy(copies, known, first, fresh, asker.contrasts, derive(job.seed, "exact", "learned"))
-    job.notes["learned_from"] = len(fresh)
+        copy, tried = best_copy(copies, known, fresh, asker.contrasts, seed, more)
     job.notes["handed_over"] = next((trial.name for trial in tried if trial.chosen), next(iter(copies)))
     return copy, tried
 

@@ -27,6 +27,8 @@ class Bank:
         self.line = torch.cat([torch.full((len(survey.t),), i) for i, survey in enumerate(surveys)])
         self.clear = self.error.isfinite()
         """Those that are one bend and not several, [m]."""
+        self.above = torch.cat([survey.above for survey in surveys])
+        """Those that are of no first layer, [m]."""
         self.long = torch.tensor([not survey.short for survey in surveys])
         """Which lines were not laid on purpose, [lines]."""
 
@@ -110,7 +112,7 @@ def _missing(stack: Stack, bank: Bank, side: Tensor) -> Tensor:
 def first_layer(bank: Bank, tolerance: float) -> Layer | None:
     """Units whose bends have the same normal and offset on several lines, the most precise bends first."""
     offset, scale = -(bank.normals * bank.x).sum(1), 1 + bank.x.norm(dim=1)
-    free = bank.clear & bank.long[bank.line]
+    free = bank.clear & bank.long[bank.line] & ~bank.above
     rows, biases = bank.normals[:0], bank.x.new_zeros(0)
     for i in bank.error.argsort().tolist():
         if not bool(free[i]):

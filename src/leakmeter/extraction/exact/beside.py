@@ -10,19 +10,23 @@ from leakmeter.extraction.exact.output import least_squares
 from leakmeter.extraction.exact.stack import Layer
 
 _ROUNDS, _OUTLIER = 4, 5.0
+_MOSTLY = 0.5
+"""The share of the bends above that must show a unit which is always on."""
 _FITS = 30.0
 """Times the normals' errors: how far off a unit's share may be where it is off."""
 
 
-def beside(layer: Layer, bank: Bank, tolerance: float) -> Tensor:
+def beside(layer: Layer, bank: Bank, left: Tensor, tolerance: float) -> Tensor:
     """Directions that units above see beside the first layer's normals: of units that are always on, [r, d].
 
-    There are few of them, against the bends that show them; many mean that units are missing.
+    There are few of them, against the bends that show them, and of the bends that are `left`, [m], most do: where some
+    do and others do not, units are missing that are on here and off there.
     """
     basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
     rest = bank.normals - bank.normals @ basis @ basis.T
-    clear = (bank.error < tolerance) & (rest.norm(dim=1) > tolerance + 30 * bank.error)
-    if not bool(clear.any()):
+    told = (bank.error < tolerance) & left
+    clear = told & (rest.norm(dim=1) > tolerance + 30 * bank.error)
+    if int(clear.sum()) <= _MOSTLY * int(told.sum()):
         return layer.weight[:0]
     values, rows = torch.linalg.svd(rest[clear], full_matrices=False)[1:]
     noise = torch.minimum(bank.error[clear].norm(), tolerance * clear.sum().sqrt())

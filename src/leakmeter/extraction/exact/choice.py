@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
 from leakmeter.extraction.exact.completed import completed
 from leakmeter.extraction.exact.copy import Copy, linear
-from leakmeter.extraction.exact.fresh import Answers
+from leakmeter.extraction.exact.fresh import ROUNDS, Answers, joined
 from leakmeter.extraction.exact.output import Known
-from leakmeter.extraction.exact.stack import Layer
 from leakmeter.extraction.exact.student import taught
 from leakmeter.extraction.findings import Trial
 from leakmeter.oracle.answer import to_labels
 
+More = Callable[[nn.Module], Answers | None]
+"""Answers at more points, given a copy; none where no more can be asked."""
 LAYERS, ONE_LAYER = "the layers found", "one layer"
 FEWEST = 40
 """Points from which anything is learned or judged."""
 
 
 def best_copy(
-    found: dict[str, nn.Module], known: Known | None, first: Layer | None, fresh: Answers, contrasts: Tensor, seed: int
+    found: dict[str, nn.Module],
+    known: Known | None,
+    fresh: Answers,
+    contrasts: Tensor,
+    seed: int,
+    more: More = lambda _: None,
 ) -> tuple[nn.Module, tuple[Trial, ...]]:
-    """The copy to hand over, of those `found` by algebra (the one preferred so far first) and those learned."""
+    """The copy to hand over, of those `found` by algebra (the one preferred so far first) and those learned.
+
+    Students learn in rounds: `more` asks where one is undecided. All are judged by a part
+    of the `fresh` answers alone, which are of no special points.
+    """
     if len(fresh) < FEWEST:
         return next(iter(found.values())), ()
+    first = known.stack.layers[0] if known is not None and known.stack.layers else None
     told, held = fresh.parted()
-    tried = dict(found)
-    if known is not None and known.stack.layers:
+    student, tried = taught(told, first, seed), dict(found)
+    for _ in range(ROUNDS - 1):
+        others = more(student)
+        if others is None or not len(others):
+            break
+        told = joined([told, others])
+        student = taught(told, first, seed)
+    if known is not None and first is not None:
         tried["the layers found, completed by learning"] = completed(known, told, contrasts, seed)
-    tried["a dense student" if first is None else "a dense student above the first layer"] = taught(told, first, seed)
+    tried["a dense student" if first is None else "a dense student above the first layer"] = student
     tried["a constant"] = constant(told)
     misses = {name: _misses(copy, held) for name, copy in tried.items()}
     chosen = min(tried, key=lambda name: misses[name])

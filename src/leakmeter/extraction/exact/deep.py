@@ -15,7 +15,14 @@ from leakmeter.extraction.exact.kinks import CrowdedError
 from leakmeter.extraction.exact.line import SaturatedError
 from leakmeter.extraction.exact.output import Known, regress
 from leakmeter.extraction.exact.peel import Peeler
-from leakmeter.extraction.exact.probes import reach, start_points, steered_point, telling_pair
+from leakmeter.extraction.exact.probes import (
+    drawn_point,
+    is_picture,
+    reach,
+    start_points,
+    steered_point,
+    telling_pair,
+)
 from leakmeter.extraction.exact.proof import proof_points, surprises, within_sight
 from leakmeter.extraction.exact.stack import Stack
 from leakmeter.extraction.exact.survey import Survey, Surveyor
@@ -31,6 +38,8 @@ _BENDS = 4000
 """So many that no unit explains can be compared with each other in memory."""
 _ANYWHERE = 0.25
 """The share of a line's ends in a box that are anywhere in it."""
+_DRAWN = 0.5
+"""The share that is drawn, if inputs are pictures."""
 _TELLING = 0.5
 """The share of lines in a box that are laid where weights show."""
 
@@ -62,6 +71,8 @@ class DeepSearch:
         self.asker, self.surveyor, self.generator = asker, surveyor, generator
         self.surveys: list[Survey] = []
         self.progress = Progress()
+        self.drawn = asker.spec.width is not None and is_picture(asker.spec)
+        """Whether lines may begin and end at drawings: all over their box victims of pictures are often constant."""
         self.halvings = 0
         self.mended: list[int] | None = None
         """Units in each layer of the copy that was mended last."""
@@ -180,7 +191,10 @@ class DeepSearch:
     def _place(self) -> Tensor:
         """Where a line begins or, in a box, ends: anywhere, or where units of some layer lead from a known place."""
         spec, known = self.asker.spec, self.known
-        if known is None or spec.width is None or float(torch.rand((), generator=self.generator)) < _ANYWHERE:
+        draw = float(torch.rand((), generator=self.generator))
+        if self.drawn and draw > 1 - _DRAWN:
+            return drawn_point(spec, self.generator)
+        if known is None or spec.width is None or draw < _ANYWHERE:
             return start_points(spec, 1, self.generator)[0]
         known_places = [survey.origin for survey in self.surveys if not survey.short]
         start = known_places[int(torch.randint(len(known_places), (1,), generator=self.generator))]

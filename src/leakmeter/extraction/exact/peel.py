@@ -15,6 +15,7 @@ from leakmeter.extraction.exact.output import passed_by
 from leakmeter.extraction.exact.passing import passing_rows, switched
 from leakmeter.extraction.exact.rows import agree, components, evidence, merge, outside
 from leakmeter.extraction.exact.sides import odds
+from leakmeter.extraction.exact.sight import seen_from_both_sides
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.survey import Survey
 from leakmeter.extraction.exact.suspects import Suspects
@@ -76,7 +77,7 @@ class Peeler:
             return self._read(again)
         if not self.kept and self._accept(reading, bank, layer):
             layer = reading.stack.layers[0]
-            layer = layer.join(Layer.passing(beside(layer, bank, self.precision.tolerance)))
+            layer = layer.join(Layer.passing(beside(layer, bank, reading.open, self.precision.tolerance)))
             reading.stack.layers[0] = layer
             self._see(layer)
         while reading.stack.layers and bool(reading.open.any()) and self._on_top(reading, bank):
@@ -142,6 +143,7 @@ class Peeler:
             keep &= ~refuted
             self._walk(stack, bank, keep, matched)
         if len(stack.layers) == 1:
+            keep[keep.clone()] = ~seen_from_both_sides(stack.layers[-1][keep], bank, self.precision.tolerance)
             keep[keep.clone()] = ~self.suspects.refuted(stack.layers[-1][keep], bank, matched[:, keep])
         keep &= ~stack.layers[-1].doubles()
         if not bool((keep & ~layer.linear).any()):

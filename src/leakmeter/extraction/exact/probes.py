@@ -10,6 +10,7 @@ from torch import Tensor
 from leakmeter.extraction.exact.asking import DOUBLE
 from leakmeter.extraction.exact.extremes import bounds
 from leakmeter.extraction.exact.stack import Stack
+from leakmeter.extraction.sources import SOURCES
 from leakmeter.victims.spec import VictimSpec
 
 _PAIRS = 1024
@@ -20,6 +21,25 @@ def start_points(spec: VictimSpec, n: int, generator: torch.Generator) -> Tensor
     if spec.width is None:
         return spec.sample(n, generator).double().flatten(1)
     return _scattered(spec, n, generator)
+
+
+def is_picture(spec: VictimSpec) -> bool:
+    """Whether inputs have the shape of a picture."""
+    return len(spec.input_shape) == 3 and min(spec.input_shape[1:]) >= 8 and spec.input_shape[0] in (1, 3)
+
+
+def drawn_point(spec: VictimSpec, generator: torch.Generator) -> Tensor:
+    """A picture in a box, [d]: a drawing or, as often, some specks on black.
+
+    Units of networks that learned pictures on black are mostly off in brighter ones.
+    """
+    if float(torch.rand((), generator=generator)) < 0.5:
+        drawing: Tensor = SOURCES["drawings"](1, spec, generator).double().flatten()
+        return drawing
+    (low, high), share = bounds(spec), 10 ** (-3 * float(torch.rand((), generator=generator)))
+    bright, drawn = torch.rand(2, spec.features, generator=generator, dtype=torch.float64)
+    specks: Tensor = low + (high - low) * bright * (drawn < share)
+    return specks
 
 
 def steered_point(spec: VictimSpec, rows: Tensor, generator: torch.Generator) -> Tensor:

@@ -13,6 +13,9 @@ _CHUNK = 64
 _SHARE = 1e-3
 """The least part of a row that must be common to two bends for them to be compared."""
 
+_BESIDE = 300.0
+"""Times the tolerance: what coefficients beside the largest must weigh, or any two rows agree next to that one."""
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -100,7 +103,8 @@ def agree(bends: Evidence, tolerance: float, least: int) -> Tensor:
     common = (row != 0).double() @ (row != 0).double().T
     distance = 1 - (row @ row.T).square() / (shared * shared.T).clamp(min=1e-300)
     share = shared / row.square().sum(1).clamp(min=1e-300)[:, None]
-    fits = bends.fits[:, None] & bends.fits
+    several = shared.square() > (1 + _BESIDE * tolerance) * (row.pow(4) @ known.T)
+    fits = bends.fits[:, None] & bends.fits & several & several.T
     same: Tensor = (common >= least) & (distance < tolerance**2) & (torch.minimum(share, share.T) > _SHARE) & fits
     return same.fill_diagonal_(False)
 

@@ -15,6 +15,8 @@ from leakmeter.extraction.exact.line import SaturatedError
 
 _INNER = 7
 """Places of a line asked before it is searched, beside its ends."""
+_PRECISE, _NEW = 1e-3, 1e-2
+"""Normals known less well than this tell nothing of their layer; of one that is new, this share at least is."""
 SLACK = 8.0
 """Rounding is taken to be at most so many times what one operation does."""
 
@@ -63,9 +65,47 @@ class Survey:
         beside = apart <= 1e-6 * (1 + self.cells.t.abs()) * (1e-3 if self.short else 1.0)
         return replace(self.cells, g_noise=torch.where(beside, torch.inf, self.cells.g_noise))
 
+    @cached_property
+    def above(self) -> Tensor:
+        """Which bends are of no first layer, [m]: what bends is seen on both sides of them already.
+
+        A line crosses a unit's hyperplane once, and on the side where the unit is off no Jacobian has a share of its
+        row. What bends above mixes rows that are on around it, which the Jacobians on both sides soon tell.
+        """
+        ends = self.cells.g[[0, -1]] if len(self.cells.t) else self.normals.new_zeros(2, 0, self.normals.shape[1])
+        order = torch.arange(len(self.t))
+        before, behind = _told(ends[0], self, order), _told(ends[1], self, order.flip(0))
+        return before & behind
+
     def at(self, t: Tensor) -> Tensor:
         """Points of the line, [n, d]."""
         return self.origin + t[:, None] * self.along
+
+
+def _told(rows: Tensor, survey: Survey, order: Tensor) -> Tensor:
+    """Which normals are combinations of the rows [C, d] at one end and of the normals met before, [m]."""
+    basis = survey.normals.new_zeros(0, survey.normals.shape[1])
+    for row in rows:
+        basis, _ = _widened(basis, row / rows.norm().clamp(min=1e-300))
+    found = torch.zeros(len(order), dtype=torch.bool)
+    for i in order.tolist():
+        if not bool(survey.error[i] <= _PRECISE):
+            after = int(torch.searchsorted(survey.cells.t, survey.t[i]))
+            for row in survey.cells.g[max(after - 1, 0) : after + 1].flatten(0, 1):
+                basis, _ = _widened(basis, row / rows.norm().clamp(min=1e-300))
+            continue
+        basis, found[i] = _widened(basis, survey.normals[i])
+    return found
+
+
+def _widened(basis: Tensor, row: Tensor) -> tuple[Tensor, bool]:
+    """The orthonormal basis [k, d] with one more row in it; whether it was in it, and it leaves directions free."""
+    rest = row - (basis @ row) @ basis
+    rest = rest - (basis @ rest) @ basis
+    size = float(rest.norm())
+    if size > _NEW and len(basis) < len(row):
+        return torch.cat([basis, rest[None] / size]), False
+    return basis, len(basis) < len(row)
 
 
 Surveyor = Callable[[Asker, Tensor, Tensor, tuple[float, float], bool, Trace | None, bool], Survey]
