@@ -166,8 +166,8 @@ def test_bad_width(name: str) -> None:
 
 
 def test_width_where_there_is_none() -> None:
-    with pytest.raises(UsageError, match="'milli-conv' has no width"):
-        make_model("milli-conv:64", (1, 28, 28), 10)
+    with pytest.raises(UsageError, match="'stn-mnist' has no width"):
+        make_model("stn-mnist:64", (1, 28, 28), 10)
 
 
 def test_a_wide_lenet_grows_in_all_layers() -> None:

@@ -264,10 +264,10 @@ class Chooser:
         first, *others = part.ranked(trials)
         if part.graded:
             singles = sorted((one for one in trials if one.surprise is not None), key=lambda trial: -trial.worth)
-            spatial = [one for one in singles if STUDENTS[one.candidates[0].student].spatial]
-            if singles and singles[0] not in spatial:
-                spatial = [singles[0], *(one for one in spatial if not part.better(singles[0], one, 1.0))]
-            best = spatial[:_MEMBERS]
+            best = [one for one in singles if STUDENTS[one.candidates[0].student].spatial]
+            if singles and singles[0] not in best:
+                best = [singles[0], *(one for one in singles[1:] if not part.better(singles[0], one, 1.0))]
+            best = best[:_MEMBERS]
             means = [self._mean(best[:number], part) for number in range(2, len(best) + 1)]
             return sorted((mean for mean in means if mean.worth > best[0].worth), key=lambda mean: -mean.worth)
         if first.held_out == 1:
