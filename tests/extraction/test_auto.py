@@ -10,8 +10,9 @@ from torch import nn
 from leakmeter.errors import UsageError
 from leakmeter.extraction.auto import Auto, _Thief
 from leakmeter.extraction.base import AttackJob, Extraction, extract
-from leakmeter.extraction.chooser import Chooser, first_seconds, in_a_hurry, trial_seconds
+from leakmeter.extraction.chooser import Chooser
 from leakmeter.extraction.conformance import check_attack
+from leakmeter.extraction.durations import first_seconds, in_a_hurry, trial_seconds
 from leakmeter.extraction.given import Given
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.trials import Candidate, Parted, Tried, close, surprises

@@ -21,16 +21,8 @@ from torch import Tensor, nn
 
 from leakmeter.errors import UsageError
 from leakmeter.extraction.base import Attack, AttackJob
-from leakmeter.extraction.chooser import (
-    LEAST,
-    SMALL,
-    Chooser,
-    first_seconds,
-    growth,
-    in_a_hurry,
-    longer_seconds,
-    trial_seconds,
-)
+from leakmeter.extraction.chooser import LEAST, Chooser
+from leakmeter.extraction.durations import SMALL, first_seconds, growth, in_a_hurry, longer_seconds, trial_seconds
 from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
 from leakmeter.extraction.pace import pace
 from leakmeter.extraction.pictured import AsPicture, PicturedOracle, pictured

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from leakmeter.errors import Inconclusive
 from leakmeter.extraction.base import AttackJob
+from leakmeter.extraction.durations import SMALL, first_seconds, growth, in_a_hurry, longer_seconds, trial_seconds
 from leakmeter.extraction.students import STUDENTS, Lesson, told_apart, usual_students
 from leakmeter.extraction.students.augment import augmentations
 from leakmeter.extraction.students.mean import Mean
@@ -314,50 +315,11 @@ class Chooser:
         return self.attack.seconds_for(n, self.spec)
 
 
-def first_seconds(n: int, spec: VictimSpec) -> float:
-    """How long the first some hundred steps take of a network that learns `n` answers to small pictures.
-
-    With fewer it has seen too little for any choice to be a good one; of other inputs 0.
-    """
-    if len(spec.input_shape) != 3 or spec.features > SMALL:
-        return 0.0
-    return _FIRST_STEPS * (_FIRST_STEP + spec.features * _A_FEATURE) * math.sqrt(min(max(n / _ENOUGH, 0.05), 1.0))
-
-
-def in_a_hurry(copy: float, spec: VictimSpec, n: int) -> bool:
-    """Whether a copy of `n` answers that takes `copy` seconds has time for little more than a network's first steps."""
-    return copy < _HURRY * first_seconds(n, spec)
-
-
-def trial_seconds(copy: float, effort: float, spec: VictimSpec, n: int) -> float:
-    """How long a trial of `n` answers may take where a copy takes `copy` seconds: a fraction, some seconds at least."""
-    share = _TRIALS if spec.features <= SMALL else _TRIALS_LARGE
-    little = _LITTLE_PICTURES if len(spec.input_shape) == 3 and spec.features > _TINY else _LITTLE
-    return max(copy / share, _SHORTEST * min(1.0, effort / little), first_seconds(n, spec))
-
-
-def longer_seconds(copy: float, trial: float) -> float:
-    """How long are trials that show whether what sees most of a picture is only slower."""
-    return max(copy / _IN_TIME, _LEAST_LONGER * trial)
-
-
-def growth(*, last: bool) -> float:
-    """How many times as many answers there must be for all to be compared anew; `last`: for the copy that counts."""
-    return 2.0 if last else 4.0
-
-
 LEAST = 40  # answers from which some are held out
-_TRIALS, _TRIALS_LARGE, _SHORTEST = 8, 12, 1.0  # a trial takes this fraction of a copy's time, some seconds at least
-SMALL = 1024  # features up to which a network has time enough to learn twice
 _ERRORS = 2.0  # standard errors by which to learn from less must be better
 _LONGER = 5.0  # times as long are trials that decide whether labels are all that answers are good for
-_IN_TIME, _LEAST_LONGER = 3.0, 2.0  # of a copy's time this fraction, or so many trials, show whether it is only slower
 _FEW = 100  # answers held out below which their word is worth half
-_LITTLE, _LITTLE_PICTURES, _TINY = 0.2, 0.1, 256  # effort below which also these are cut; of larger pictures later
 _READERS = 2  # students that try every reading, of small inputs
 _MEMBERS = 3  # copies at most whose mean is taken
-_FIRST_STEPS, _FIRST_STEP, _A_FEATURE = 800, 3.5e-3, 6e-6  # and their seconds: of a step, and for each feature
-_ENOUGH = 2000  # answers that want all of them
-_HURRY = 3.0  # times the first steps: with less time for a copy little is tried, but for as long as that
 _LIGHT = 1 / 2  # of that time for what is as far by then: networks that do not see pictures, and labels alone
 _MEMBER, _A_SECOND = 3.0, 64  # seconds that each has at least: so many, and one for so many features
