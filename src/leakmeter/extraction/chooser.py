@@ -117,7 +117,8 @@ class Chooser:
         rows = rows[torch.randperm(len(rows), generator=stream(self.job.seed, "held out", name))]
         held = rows[: max(1, round(self.attack.held_out * len(x)))]
         learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
-        part = Parted(x, self.asker.answer, learned, held, graded=self.pictures and self.spec.classes > 1)
+        graded = self.pictures and self.spec.classes > 1 and self.spec.features <= SMALL
+        part = Parted(x, self.asker.answer, learned, held, graded=graded)
         if len(x) < growth(last=self.pictures and self._last()) * self.searched:
             again = close(self.ranking, self.doubt)
             again.sort(
@@ -174,13 +175,12 @@ class Chooser:
                 trials += [self._try(other, part, name) for other in others]
         if len(ways) > 1:
             trials = self._labels_or_more(trials, part, name)
-        best = part.ranked(trials)[0].candidates[0]
-        for change in (change for change in changes if change != best.augmentation):
-            changed = replace(best, augmentation=change)
-            if large:
-                trials += self._if_better(changed, trials, part, name, _ERRORS)
-            elif STUDENTS[best.student].spatial:
-                trials.append(self._try(changed, part, name))
+        seeing = [one.candidates[0] for one in part.ranked(trials)]
+        seeing = [one for one in seeing if large or STUDENTS[one.student].spatial][:1]
+        for changed in (replace(one, augmentation=new) for one in seeing for new in changes if new != one.augmentation):
+            trials += (
+                self._if_better(changed, trials, part, name, _ERRORS) if large else [self._try(changed, part, name)]
+            )
         return trials
 
     def hurried(self) -> bool:

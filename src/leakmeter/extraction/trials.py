@@ -1,6 +1,6 @@
 """Trials: candidates for a copy, how well each foresaw answers held out, and which is the best.
 
-Of pictures they are compared by surprise, which tells good from better by far fewer answers than counting the labels
+Of small pictures they are compared by surprise, which tells good from better by far fewer answers than counting the labels
 that were named right.
 """
 
