@@ -1,7 +1,7 @@
 """Trials: candidates for a copy, how well each foresaw answers held out, and which is the best.
 
-Of small pictures they are compared by surprise, which tells good from better by far fewer answers than counting the labels
-that were named right.
+Of small pictures they are compared by surprise, which tells good from better by far fewer answers than counting the
+labels that were named right.
 """
 
 from __future__ import annotations
