@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from leakmeter.errors import UsageError
+from leakmeter.errors import Inconclusive, UsageError
 from leakmeter.extraction.auto import Auto, _Thief
 from leakmeter.extraction.base import AttackJob, Extraction, extract
 from leakmeter.extraction.chooser import Chooser
@@ -164,6 +164,21 @@ def test_what_does_not_see_pictures_joins_only_where_it_is_best_and_cannot_be_to
     monkeypatch.setattr(Parted, "tried", lambda _, ways, __: Tried(ways, 0.9, nn.Identity(), torch.full((40,), 0.1)))
     found = {tuple(one.student for one in mean.candidates) for mean in chooser._together(some, part)}
     assert found == together
+
+
+def test_a_picture_s_student_that_diverges_never_wins(monkeypatch) -> None:
+    victim, x = linear_victim((1, 8, 8)), torch.rand(200, 1, 8, 8)
+    asked = Given(x, Oracle(victim, "probs").query(x))
+    chooser = Chooser(Auto(effort=0.001), victim.spec, AttackJob(0, torch.device("cpu")), asked)
+    fit = chooser.fit
+
+    def diverging(candidate, *given):
+        if candidate.student == "lenet":
+            raise Inconclusive("diverged")
+        return fit(candidate, *given)
+
+    monkeypatch.setattr(chooser, "fit", diverging)
+    assert {one.student for one in chooser.best("200").candidates} <= {"dense", "linear"}
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])

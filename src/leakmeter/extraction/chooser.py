@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Protocol
 
@@ -250,7 +249,7 @@ class Chooser:
         try:
             model = self.fit(candidate, x, answer, f"{name}-trial", seconds)
         except Inconclusive:  # it diverged
-            return Tried((candidate,), 0.0, Mean([]), torch.full((len(part.held),), math.inf) if part.graded else None)
+            return Tried((candidate,), 0.0, Mean([]), torch.full((len(part.held),), _LOST) if part.graded else None)
         return part.tried((candidate,), model)
 
     def _together(self, trials: list[Tried], part: Parted) -> list[Tried]:
@@ -317,6 +316,7 @@ class Chooser:
 
 LEAST = 40  # answers from which some are held out
 _ERRORS = 2.0  # standard errors by which to learn from less must be better
+_LOST = 1e9  # surprise of what diverged: more than any other, and a number that can be reckoned with
 _LONGER = 5.0  # times as long are trials that decide whether labels are all that answers are good for
 _FEW = 100  # answers held out below which their word is worth half
 _READERS = 2  # students that try every reading, of small inputs
