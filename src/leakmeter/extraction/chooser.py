@@ -263,7 +263,8 @@ class Chooser:
             return []
         first, *others = part.ranked(trials)
         if part.graded:
-            singles = sorted((one for one in trials if one.surprise is not None), key=lambda trial: -trial.worth)
+            told = [one for one in trials if one.surprise is not None and one.worth > -_LOST]
+            singles = sorted(told, key=lambda trial: -trial.worth)
             best = [one for one in singles if STUDENTS[one.candidates[0].student].spatial]
             if singles and singles[0] not in best:
                 best = [singles[0], *(one for one in singles[1:] if not part.better(singles[0], one, 1.0))]
