@@ -15,7 +15,8 @@ from leakmeter.studies.ours import procedural
 from leakmeter.studies.rows import Row
 from leakmeter.studies.thieves import attack_with, table, transfer_rows
 
-ARMS = ("procedural", "codfe", "dast")
+ARMS = ("codfe", "procedural", "dast")
+"""In the order of what matters most: a study that is stopped early has the paper's own."""
 DATASETS = ("mnist", "fashion-mnist")
 VIEWS = ("probs", "labels")
 _PAPER = """
