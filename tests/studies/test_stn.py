@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from statistics import NormalDist
 
 import pytest
 import torch
@@ -77,7 +78,17 @@ def test_no_attack_flips_inside_the_radius_and_they_do_outside():
 @pytest.mark.skipif("LEAKMETER_DATA" not in os.environ, reason="needs MNIST below LEAKMETER_DATA")
 @pytest.mark.parametrize(
     "name",
-    ["stn-table1", "stn-fig1", "stn-fig2", "stn-fig3", "stn-boundary", "stn-gain", "stn-soundness", "stn-wsmk18"],
+    [
+        "stn-table1",
+        "stn-fig1",
+        "stn-fig2",
+        "stn-fig3",
+        "stn-boundary",
+        "stn-gain",
+        "stn-radius",
+        "stn-soundness",
+        "stn-wsmk18",
+    ],
 )
 def test_rehearsal(tmp_path, name, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -114,6 +125,20 @@ def test_the_gain_is_that_of_pairs_and_said_only_where_all_agree(radii, met):
     first, second, *_ = gain.rows({"first": 20_000, "cells": cells})
     assert first.met is met
     assert second.met is False  # no difference is no gain
+
+
+def test_a_radius_stands_beside_what_its_training_cost_the_most_its_votes_allow_and_how_p_a_is_spread():
+    from leakmeter.studies.stn import radius
+
+    quantiles = {"5%": 0.6, "50%": 0.99}
+    tight = {"tight": {"average_radius": 1.2}}
+    cell = {"images": 200, "n": 1000, "p_a": quantiles, "operations": 3e12, "bounds": tight}
+    (row,) = radius.rows({"cells": {"lenet/2 epochs of 60,000/seed0": cell}})
+    assert row.ours == "1.200"
+    most = 0.5 * NormalDist().inv_cdf(0.001 ** (1 / 1000))  # all votes agree
+    assert row.budget.startswith(f"3 Tflop of training; 1,000 votes, at most {most:.3f}, 200 images")
+    assert row.budget.endswith("p_A 0.6000 at 5%, 0.9900 at 50%")
+    assert row.verdict == "no goal"
 
 
 def test_training_for_the_dual_bound_certifies_what_no_attack_breaks():
