@@ -11,7 +11,7 @@ _CONV, _MLP, _LINEAR = "mnist milli-conv", "mnist mlp", "mnist linear"
 _GRADIENTS, _SMOOTH, _PLAIN = "membership + gradient", "membership + SmoothGrad", "membership"
 FIG2, FIG3, FIG4 = (f"milli-fig{n}/milli-fig{n}.json" for n in (2, 3, 4))
 _ARMS = ("no counterfactuals", "labels", "clamping", "boundary")
-STUDY = "explanations/explanations.json"
+STUDY, NOISE = "explanations/explanations.json", "milli-noise/milli-noise.json"
 
 
 EXPLAINED: list[Figure] = [
@@ -82,6 +82,18 @@ EXPLAINED: list[Figure] = [
         "a cosine of {:.2f} to the raw gradient at 0.3 of the data's spread, {:.2f} at 1000 times it",
         "smoothgrad-maps/smoothgrad-maps.json",
         at("cosine_to_the_raw_gradient/0.3σ", "cosine_to_the_raw_gradient/1000σ"),
+    ),
+    (
+        PAGE,
+        "raw gradients give {:.1f} % from ten queries and {:.1f} % from a hundred",
+        NOISE,
+        learned(_MLP, _GRADIENTS, 10, 100),
+    ),
+    (
+        PAGE,
+        "appendix D's noise {:.1f} % and {:.1f} %.",
+        NOISE,
+        learned(_MLP, f"{_SMOOTH} at 1000 σ_D", 10, 100),
     ),
     *(
         (PAGE, "between {:.2f} and {:.3g} times (" + name, FIG2, factor(panel))
