@@ -107,8 +107,8 @@ STN = (
         _STN,
         "not in the paper",
         lambda: [*(row for row in told("stn-table1")() if "average" in row.what), *told("stn-radius")()],
-        "the goal of 1.55 is not reached; beside it how p_A is spread, since the average alone misleads, and the curve of "
-        "the radius against the cost of training (`results/stn-radius`), where fewer votes set a lower ceiling",
+        "the goal of 1.55 is not reached; beside it how p_A is spread, since the average alone misleads, and the curve "
+        "of the radius against the cost of training (`results/stn-radius`), where fewer votes set a lower ceiling",
     ),
     Item(
         "Figure 2: STN and TRADES under attack",
