@@ -341,7 +341,7 @@ def test_once_trees_learn_best_corners_are_left_alone(student: str, asked: bool)
     ("shape", "others", "best", "members"),
     [
         ((12,), (), "linear", {"linear", "dense"}),  # rows: every kind that few answers cannot tell from the best
-        ((1, 28, 28), (), "dense", {"dense"}),  # pictures are told apart by what was foreseen
+        ((1, 28, 28), (), "lenet", {"lenet"}),  # pictures are told apart by what was foreseen
         ((1, 28, 28), ("dense", "linear"), "lenet", {"lenet", "dense"}),  # rows that may be pictures: every kind
     ],
 )
@@ -356,6 +356,47 @@ def test_a_copy_is_hedged_by_kinds_that_few_answers_cannot_tell_apart(shape, oth
     assert {one.student for one in chooser._hedged(first).candidates} == members
     chooser.near = 0.01
     assert chooser._hedged(first).candidates == first.candidates
+
+
+@pytest.mark.parametrize(
+    ("view", "reading", "members"),
+    [
+        ("labels", "labels", ["dense", "lenet", "convolutional"]),
+        ("probs", "squared", ["dense"]),
+        ("probs", "labels", ["dense", "lenet", "convolutional"]),  # answers that a defense spoiled
+    ],
+)
+def test_what_does_not_see_pictures_is_never_a_copy_alone_where_labels_are_all_it_learned(
+    view, reading, members
+) -> None:
+    victim, x = linear_victim((1, 28, 28)), torch.rand(60, 1, 28, 28)
+    asked = Given(x, Oracle(victim, view).query(x))
+    chooser = Chooser(Auto(), victim.spec, AttackJob(0, torch.device("cpu")), asked)
+    chooser.ranking = [
+        Tried((Candidate(name, reading, "none"),), 0.9 - 0.1 * place, nn.Identity())
+        for place, name in enumerate(("dense", "linear", "lenet", "convolutional"))
+    ]
+    hedged = chooser._hedged(chooser.ranking[0])
+    assert [one.student for one in hedged.candidates] == members
+    seeing = chooser.ranking[2]
+    assert chooser._hedged(seeing) is seeing
+
+
+@pytest.mark.parametrize(
+    ("made", "told"), [("dense", {"dense, labels", "lenet, labels"}), ("lenet", {"lenet, labels"})]
+)
+def test_findings_name_every_student_that_made_the_copy(made, told, monkeypatch) -> None:
+    victim, x = linear_victim((1, 28, 28)), torch.rand(60, 1, 28, 28)
+    chooser = Chooser(
+        Auto(), victim.spec, AttackJob(0, torch.device("cpu")), Given(x, Oracle(victim, "labels").query(x))
+    )
+    chooser.ranking = [Tried((Candidate(name, "labels", "none"),), 0.9, nn.Identity()) for name in ("dense", "lenet")]
+    chooser.tried = {str(one): one.held_out for one in chooser.ranking}
+    best = next(one for one in chooser.ranking if one.candidates[0].student == made)
+    monkeypatch.setattr(chooser, "best", lambda name: best)
+    monkeypatch.setattr(chooser, "_whole", lambda tried, name: nn.Identity())
+    chooser.copied("60")
+    assert set(chooser.chosen) == told
 
 
 def test_in_a_hurry_students_of_pictures_are_compared_after_as_many_steps_as_a_copy_takes() -> None:

@@ -9,7 +9,7 @@ from torch import nn
 
 from leakmeter.errors import UsageError
 from leakmeter.extraction.sources import POINTS, SOURCES, usual_sources
-from leakmeter.extraction.sources.asking import POOL, Asker, source_weights
+from leakmeter.extraction.sources.asking import POOL, Asker, hedged, source_weights
 from leakmeter.extraction.sources.photographs import mixtures, pyramid, sample_pyramids
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.seeds import stream
@@ -92,6 +92,18 @@ def test_of_a_victim_that_is_never_sure_sources_are_told_apart_as_well(scale) ->
     weights = source_weights(worth, POINTS)
     assert weights["glyphs"] == pytest.approx(weights["drawings"] / 2)
     assert weights["uniform"] < 0.01 * weights["drawings"]
+
+
+@given(st.dictionaries(st.sampled_from([*POINTS, "drawings", "glyphs", POOL]), st.floats(0, 1), min_size=1))
+def test_a_picture_source_that_tells_a_good_part_of_the_best_is_asked_for_more_than_its_rank(worth) -> None:
+    weights, plain = hedged(worth, POINTS), source_weights(worth, POINTS)
+    asked, before = ({n: w / sum(some.values()) for n, w in some.items()} for some in (weights, plain))
+    pictures = [name for name in worth if name not in POINTS]
+    for name in pictures:
+        if worth[name] > 0 and worth[name] >= 0.3 * max(worth.values()):
+            assert asked[name] >= 0.3 / len(pictures) - 1e-9
+    assert all(asked[name] <= before[name] + 1e-9 for name in worth if name in POINTS)  # of points never more
+    assert pictures or asked == before
 
 
 def test_an_informative_source_is_asked_more_and_every_source_a_little() -> None:

@@ -179,8 +179,7 @@ class _Thief(Chooser):
         }
         pictures = asker.pictures
         self.job.show_queries(pictures[torch.randperm(len(pictures), generator=stream(self.job.seed, "sheet"))])
-        chosen = str(self.ranking[0]) if self.ranking else ""
-        tried = [Trial(name=name, held_out=value, chosen=name == chosen) for name, value in self.tried.items()]
+        tried = [Trial(name=name, held_out=value, chosen=name in self.chosen) for name, value in self.tried.items()]
         entropy = class_entropy(class_counts(asker.answer.labels, self.spec.classes))
         return Findings(class_entropy=entropy, tried=tuple(tried))
 

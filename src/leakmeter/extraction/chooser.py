@@ -77,10 +77,14 @@ class Chooser:
         self.near = 0.0
         """How far below the best a candidate may lie and still be as good for all that these answers tell."""
         self.tried: dict[str, float] = {}
+        self.chosen: tuple[str, ...] = ()
+        """Which of these made the last copy."""
 
     def copied(self, name: str) -> nn.Module:
         """A copy from all answers there are."""
-        return self._whole(self._hedged(self.best(name)), name)
+        made = self._hedged(self.best(name))
+        self.chosen = (str(made),) if str(made) in self.tried else tuple(map(str, made.candidates))
+        return self._whole(made, name)
 
     def compared(self, name: str) -> dict[tuple[Candidate, ...], float]:
         """What all candidates came to on answers held out; nothing where these are too few."""
@@ -95,7 +99,15 @@ class Chooser:
         return whole(self._copy(best, name), self.victim)
 
     def _hedged(self, best: Tried) -> Tried:
-        """The best, with the other kinds of students that too few answers cannot tell from it; pictures can be."""
+        """The best, with the other kinds of students that too few answers cannot tell from it; pictures can be.
+
+        Yet labels of drawn pictures flatter what does not see pictures: it is joined by the best that do.
+        """
+        if self.pictures and self.coarse(best) and not any(STUDENTS[one.student].spatial for one in best.candidates):
+            seeing = [one for one in self.ranking if all(STUDENTS[each.student].spatial for each in one.candidates)]
+            joined = [best, *[one for one in seeing if len(one.candidates) == 1][: _MEMBERS - 1]]
+            members = tuple(dict.fromkeys(one for trial in joined for one in trial.candidates[:1]))
+            return replace(best, candidates=members, model=Mean([trial.model for trial in joined]))
         if len(best.candidates) > 1 or self.spec.features > SMALL or self.pictures:
             return best
         first = best.candidates[0]

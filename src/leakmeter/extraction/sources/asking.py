@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from leakmeter.errors import BudgetExhausted
 from leakmeter.evaluation.score import predict
+from leakmeter.extraction.durations import SMALL
 from leakmeter.extraction.findings import class_counts, class_entropy
 from leakmeter.extraction.procedural import fairest
 from leakmeter.extraction.sources import POINTS, SOURCES, Source
@@ -39,6 +40,7 @@ _BLOCK, _BLOCK_LARGE = 2**26, 2**23  # numbers in the candidates held at once; o
 _POINTS = 0.1  # of the queries at most are points of the box, where there are pictures to ask
 _COLLAPSED = 0.15  # what answers to pictures must tell for that
 _TELLING, _ALIKE = 0.1, 0.5  # of what the best source tells; of the queries of a table
+_TELLING_PICTURES, _ALIKE_PICTURES = 0.25, 0.3  # the same of small pictures
 _PLAUSIBLE = 40  # held out must be taken from so many rows at least
 _CHOICE = 8  # candidates for each query chosen
 
@@ -164,8 +166,9 @@ class Asker:
         worth = {name: value for name, value in worth.items() if name not in without} or worth
         if len(self._left) and worth[POOL] == max(worth.values()):
             worth = {POOL: worth[POOL]}
-        weights = hedged(worth) if self._guessed or not self._points else source_weights(worth, self._points)
-        drawn = self._draw(n - bred, weights)
+        points = () if self._guessed else self._points
+        known = points and self.oracle.spec.features > SMALL  # of colours what tells most also looks most alike
+        drawn = self._draw(n - bred, source_weights(worth, points) if known else hedged(worth, points))
         return drawn.followed_by(self._offspring(bred)) if bred else drawn
 
     def _bred(self) -> float:
@@ -239,12 +242,21 @@ def source_weights(worth: Mapping[str, float], points: tuple[str, ...]) -> dict[
     return weights
 
 
-def hedged(worth: Mapping[str, float]) -> dict[str, float]:
-    """Of a table some queries come alike from all sources that tell something: its rows may lie anywhere."""
-    weights = source_weights(worth, ())
-    total, telling = sum(weights.values()), [name for name in worth if worth[name] >= _TELLING * max(worth.values())]
-    even = {name: _ALIKE / len(telling) if name in telling else 0.0 for name in worth}
-    return {name: (1 - _ALIKE) * weight / total + even[name] for name, weight in weights.items()}
+def hedged(worth: Mapping[str, float], points: tuple[str, ...] = ()) -> dict[str, float]:
+    """How much to ask of each source, a part alike of all that tell something.
+
+    Of a table half, since its rows may lie anywhere. Of small pictures less, and of what is no picture nothing: a
+    source that meets few of the classes may be the one that looks like what the victim is meant for.
+    """
+    weights = source_weights(worth, points)
+    alike, least = (_ALIKE_PICTURES, _TELLING_PICTURES) if points else (_ALIKE, _TELLING)
+    others = [name for name in worth if name not in points]
+    telling = [name for name in others if worth[name] >= least * max(worth.values())]
+    if not telling:
+        return weights
+    total = sum(weights.values())
+    even = {name: alike / len(telling) if name in telling else 0.0 for name in worth}
+    return {name: (1 - alike) * weight / total + even[name] for name, weight in weights.items()}
 
 
 def _as_probs(answer: Answer) -> Tensor:
