@@ -14,6 +14,7 @@ from leakmeter.extraction.chooser import Chooser
 from leakmeter.extraction.conformance import check_attack
 from leakmeter.extraction.durations import first_seconds, in_a_hurry, trial_seconds
 from leakmeter.extraction.given import Given
+from leakmeter.extraction.joined import means
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.trials import Candidate, Parted, Tried, close, surprises
 from leakmeter.oracle.answer import Answer
@@ -149,7 +150,6 @@ def test_what_does_not_see_pictures_joins_only_where_it_is_best_and_cannot_be_to
 ) -> None:
     victim, x = linear_victim((1, 28, 28)), torch.rand(100, 1, 28, 28)
     asked = Given(x, Oracle(victim, "probs").query(x))
-    chooser = Chooser(Auto(), victim.spec, AttackJob(0, torch.device("cpu")), asked)
     spread = noise * torch.linspace(-1, 1, 40)
     some = [
         Tried(
@@ -162,7 +162,7 @@ def test_what_does_not_see_pictures_joins_only_where_it_is_best_and_cannot_be_to
     ]
     part = Parted(x, asked.answer, torch.arange(60), torch.arange(60, 100), graded=True)
     monkeypatch.setattr(Parted, "tried", lambda _, ways, __: Tried(ways, 0.9, nn.Identity(), torch.full((40,), 0.1)))
-    found = {tuple(one.student for one in mean.candidates) for mean in chooser._together(some, part)}
+    found = {tuple(one.student for one in mean.candidates) for mean in means(some, part)}
     assert found == together
 
 

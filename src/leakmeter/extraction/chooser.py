@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from leakmeter.errors import Inconclusive
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.durations import SMALL, first_seconds, growth, in_a_hurry, longer_seconds, trial_seconds
+from leakmeter.extraction.joined import ERRORS, LOST, MEMBERS, means, with_other_kinds, with_seeing
 from leakmeter.extraction.students import STUDENTS, Lesson, told_apart, usual_students
 from leakmeter.extraction.students.augment import augmentations
 from leakmeter.extraction.students.mean import Mean
@@ -99,22 +100,11 @@ class Chooser:
         return whole(self._copy(best, name), self.victim)
 
     def _hedged(self, best: Tried) -> Tried:
-        """The best, with the other kinds of students that too few answers cannot tell from it; pictures can be.
-
-        Yet labels of drawn pictures flatter what does not see pictures: it is joined by the best that do.
-        """
-        if self.pictures and self.coarse(best) and not any(STUDENTS[one.student].spatial for one in best.candidates):
-            seeing = [one for one in self.ranking if all(STUDENTS[each.student].spatial for each in one.candidates)]
-            joined = [best, *[one for one in seeing if len(one.candidates) == 1][: _MEMBERS - 1]]
-            members = tuple(dict.fromkeys(one for trial in joined for one in trial.candidates[:1]))
-            return replace(best, candidates=members, model=Mean([trial.model for trial in joined]))
-        if len(best.candidates) > 1 or self.spec.features > SMALL or self.pictures:
-            return best
-        first = best.candidates[0]
-        near = [trial for trial in self.ranking if trial.held_out >= best.held_out - self.near]
-        kinds = {one.student: one for trial in reversed(near) for one in trial.candidates if len(trial.candidates) == 1}
-        hedges = [kinds[student] for student in self.students if student in kinds and student != first.student]
-        return replace(best, candidates=(first, *hedges))
+        """The best, joined by others where what was held out cannot be trusted alone; larger pictures can be."""
+        if self.pictures:
+            return with_seeing(best, self.ranking) if self.coarse(best) else best
+        near = best.held_out - self.near
+        return best if self.spec.features > SMALL else with_other_kinds(best, self.ranking, self.students, near)
 
     def coarse(self, best: Tried) -> bool:
         """Whether answers say little more than a label: by what they show, or by what proved best to read of them."""
@@ -138,14 +128,14 @@ class Chooser:
             trials = self._in_time([self._try(trial.candidates[0], part, name) for trial in again], part, name)
         else:
             trials, self.searched = self._search(part, name), len(x)
-        together = self._together(trials, part)
+        together = [] if self.spec.features > SMALL else means(trials, part)
         trees = any(not STUDENTS[one.student].differentiable for trial in together for one in trial.candidates)
         first = self.pictures or trees  # steps and slopes mend each other
         self.ranking = part.ranked([*together, *trials] if first else [*trials, *together])
         self.tried |= {str(trial): trial.held_out for trial in self.ranking}
         if self.spec.features <= SMALL:
-            self.doubt = _ERRORS * part.error(self.ranking[0].held_out)
-        self.near = (_ERRORS if len(held) < _FEW else 1.0) * part.error(self.ranking[0].held_out)
+            self.doubt = ERRORS * part.error(self.ranking[0].held_out)
+        self.near = (ERRORS if len(held) < _FEW else 1.0) * part.error(self.ranking[0].held_out)
         return self.ranking[0]
 
     def _last(self) -> bool:
@@ -181,7 +171,7 @@ class Chooser:
             others = [replace(one, reading=way) for way in told_apart(one.student, ways[1:]) if way != "labels"]
             if self.pictures:
                 for other in others:
-                    trials += self._if_better(other, trials, part, name, _ERRORS)
+                    trials += self._if_better(other, trials, part, name, ERRORS)
             else:
                 trials += [self._try(other, part, name) for other in others]
         if len(ways) > 1:
@@ -190,7 +180,7 @@ class Chooser:
         seeing = [one for one in seeing if large or STUDENTS[one.student].spatial][:1]
         for changed in (replace(one, augmentation=new) for one in seeing for new in changes if new != one.augmentation):
             trials += (
-                self._if_better(changed, trials, part, name, _ERRORS) if large else [self._try(changed, part, name)]
+                self._if_better(changed, trials, part, name, ERRORS) if large else [self._try(changed, part, name)]
             )
         return trials
 
@@ -229,13 +219,13 @@ class Chooser:
         trained = STUDENTS[alone.student].trained
         less = self._try(alone, part, name)
         self.tried[str(less)] = less.held_out
-        if less.held_out < best.held_out + (_ERRORS if trained else 0.0) * part.error(best.held_out):
+        if less.held_out < best.held_out + (ERRORS if trained else 0.0) * part.error(best.held_out):
             return trials
         if trained and not self.hurried():
             seconds = _LONGER * self._trial_seconds(part)
             more, less = (self._try(one, part, f"{name}-longer", seconds) for one in (best.candidates[0], alone))
             self.tried[str(less)] = less.held_out
-            if less.held_out < more.held_out + _ERRORS * part.error(more.held_out):
+            if less.held_out < more.held_out + ERRORS * part.error(more.held_out):
                 return [*(trial for trial in trials if trial.candidates != more.candidates), more]
             trials = [trial for trial in trials if trial.candidates != more.candidates]
         return [less] if part.graded else [*trials, less]
@@ -261,38 +251,8 @@ class Chooser:
         try:
             model = self.fit(candidate, x, answer, f"{name}-trial", seconds)
         except Inconclusive:  # it diverged
-            return Tried((candidate,), 0.0, Mean([]), torch.full((len(part.held),), _LOST) if part.graded else None)
+            return Tried((candidate,), 0.0, Mean([]), torch.full((len(part.held),), LOST) if part.graded else None)
         return part.tried((candidate,), model)
-
-    def _together(self, trials: list[Tried], part: Parted) -> list[Tried]:
-        """The mean of the best, where there is time for more than one.
-
-        Of pictures of two or three, if it is better than each. What does not see pictures must be the best alone, since
-        drawn ones flatter it, and is joined only by what cannot be told from it. Of rows of two that are different
-        students and nearly as good.
-        """
-        if self.spec.features > SMALL:
-            return []
-        first, *others = part.ranked(trials)
-        if part.graded:
-            told = [one for one in trials if one.surprise is not None and one.worth > -_LOST]
-            singles = sorted(told, key=lambda trial: -trial.worth)
-            best = [one for one in singles if STUDENTS[one.candidates[0].student].spatial]
-            if singles and singles[0] not in best:
-                best = [singles[0], *(one for one in singles[1:] if not part.better(singles[0], one, 1.0))]
-            best = best[:_MEMBERS]
-            means = [self._mean(best[:number], part) for number in range(2, len(best) + 1)]
-            return sorted((mean for mean in means if mean.worth > best[0].worth), key=lambda mean: -mean.worth)
-        if first.held_out == 1:
-            return []
-        second = next((t for t in others if t.candidates[0].student != first.candidates[0].student), None)
-        if second is None or second.held_out < first.held_out - _ERRORS * part.error(first.held_out):
-            return []
-        return [self._mean([first, second], part)]
-
-    def _mean(self, trials: list[Tried], part: Parted) -> Tried:
-        model = Mean([trial.model for trial in trials]).eval()
-        return part.tried(tuple(one for trial in trials for one in trial.candidates), model)
 
     def _copy(self, best: Tried, name: str) -> nn.Module:
         """The winners, from all answers; of small inputs the mean of several of one, which is steadier.
@@ -305,13 +265,13 @@ class Chooser:
         if self.hurried() and self.ranking:
             if not self._last():
                 return best.model
-            count = min(_MEMBERS, int(seconds / first_seconds(len(x), self.spec)))
+            count = min(MEMBERS, int(seconds / first_seconds(len(x), self.spec)))
             if count < len(members) and isinstance(best.model, Mean):
                 members, others = members[:1], [*best.model.members][1:]
             members *= max(1, count // len(members)) if not others else 1
         elif self.spec.features <= SMALL and any(STUDENTS[one.student].trained for one in members):
             each = max(_MEMBER, self.spec.features / _A_SECOND)
-            members *= max(1, min(_MEMBERS, int(seconds / each)) // len(members))
+            members *= max(1, min(MEMBERS, int(seconds / each)) // len(members))
         seconds /= len(members)
         learned = [self.fit(one, x, answer, f"{name}-copy-{i}", seconds) for i, one in enumerate(members)]
         return learned[0] if len(learned) + len(others) == 1 else Mean([*learned, *others])
@@ -328,11 +288,8 @@ class Chooser:
 
 
 LEAST = 40  # answers from which some are held out
-_ERRORS = 2.0  # standard errors by which to learn from less must be better
-_LOST = 1e9  # surprise of what diverged: more than any other, and a number that can be reckoned with
 _LONGER = 5.0  # times as long are trials that decide whether labels are all that answers are good for
 _FEW = 100  # answers held out below which their word is worth half
 _READERS = 2  # students that try every reading, of small inputs
-_MEMBERS = 3  # copies at most whose mean is taken
 _LIGHT = 1 / 2  # of that time for what is as far by then: networks that do not see pictures, and labels alone
 _MEMBER, _A_SECOND = 3.0, 64  # seconds that each has at least: so many, and one for so many features
