@@ -399,6 +399,25 @@ def test_findings_name_every_student_that_made_the_copy(made, told, monkeypatch)
     assert set(chooser.chosen) == told
 
 
+@pytest.mark.parametrize(("labels", "turned"), [(0.9, True), (0.45, False)])
+def test_in_a_hurry_scores_that_are_read_as_labels_are_learned_as_labels_are(labels, turned) -> None:
+    """With changed pictures too; and what lost to them is told."""
+    victim, x = linear_victim((1, 28, 28)), torch.rand(400, 1, 28, 28)
+    asked = Given(x, Oracle(victim, "probs", 400).query(x))
+
+    class Script(Chooser):
+        def _try(self, candidate, part, name, seconds=None):
+            right = labels if candidate.reading == "labels" else 0.4
+            return Tried((candidate,), right, nn.Identity(), torch.full((len(part.held),), 1 - right))
+
+    chooser = Script(Auto(effort=0.001), victim.spec, AttackJob(0, torch.device("cpu")), asked)
+    part = Parted(x, asked.answer, torch.arange(300), torch.arange(300, 400), graded=True)
+    tried = {str(trial) for trial in chooser._search(part, "400")} | set(chooser.tried)
+    assert chooser.hurried()
+    assert ("lenet, labels, turned" in tried) == turned
+    assert {"lenet, squared", "dense, squared"} <= tried
+
+
 def test_in_a_hurry_students_of_pictures_are_compared_after_as_many_steps_as_a_copy_takes() -> None:
     """Trials of a few steps would find a linear student best, which learns at once, and copy with that."""
     spec = linear_victim((1, 28, 28), 10).spec

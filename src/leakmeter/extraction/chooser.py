@@ -175,7 +175,9 @@ class Chooser:
             else:
                 trials += [self._try(other, part, name) for other in others]
         if len(ways) > 1:
+            self.tried |= {str(trial): trial.held_out for trial in trials}
             trials = self._labels_or_more(trials, part, name)
+            changes = augmentations(self.spec) if part.ranked(trials)[0].candidates[0].reading == "labels" else changes
         seeing = [one.candidates[0] for one in part.ranked(trials)]
         seeing = [one for one in seeing if large or STUDENTS[one.student].spatial][:1]
         for changed in (replace(one, augmentation=new) for one in seeing for new in changes if new != one.augmentation):
