@@ -104,6 +104,16 @@ def test_inputs_are_scaled_by_the_box_or_by_the_queries() -> None:
     assert torch.allclose(y.std(0, unbiased=False), torch.ones(6), atol=1e-4)
 
 
+@pytest.mark.parametrize("paper", [0.0, 0.5, 1.0])
+def test_pictures_that_are_mostly_background_begin_there(paper) -> None:
+    spec = lesson(shape=(1, 8, 8), low=-2.0, high=6.0).spec
+    x = torch.full((40, 1, 8, 8), -2.0 + 8 * paper)
+    x[:, :, 2:4] = torch.rand(40, 1, 2, 8, generator=stream(2)) * 8 - 2
+    seen = scaled(spec, x)(torch.tensor([-2.0, 2.0, 6.0]))
+    wanted = {0.0: [0.0, 0.5, 1.0], 1.0: [-1.0, -0.5, 0.0], 0.5: [-1.0, 0.0, 1.0]}[paper]
+    assert torch.allclose(seen.flatten(), torch.tensor(wanted))
+
+
 def test_work_is_counted() -> None:
     net = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Flatten(), nn.Linear(4 * 25, 7))
     assert work(net, torch.zeros(1, 2, 5, 5)) == (25 * 4 * 2 * 9 + 100 * 7, 100 + 7)

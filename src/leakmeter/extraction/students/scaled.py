@@ -1,4 +1,8 @@
-"""Inputs as a network likes them: the box, or the spread of the queries where it is open, becomes about [-1, 1]."""
+"""Inputs as a network likes them: the box, or the spread of the queries where it is open, becomes about [-1, 1].
+
+Pictures that are mostly background, such as letters on black, begin at 0 there: what is not drawn then says nothing,
+as to most networks that learned such pictures.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +36,20 @@ def scaled(spec: VictimSpec, x: Tensor) -> Scaled:
     """By the victim's box; where it is open, by the mean and the spread of the queries `x`, feature by feature."""
     if spec.low is not None and spec.high is not None:
         low, high = spec.low.float(), spec.high.float()
-        return Scaled((low + high) / 2, ((high - low) / 2).clamp_min(1e-12))
+        width = (high - low).clamp_min(1e-12)
+        some = x[:: max(1, len(x) // _SOME)].float()
+        at = _background((some - low) / width) if x.dim() == 4 else 0.5
+        return Scaled(low + at * width, width * max(at, 1 - at))
     spread, mean = torch.std_mean(x.float(), dim=0, unbiased=False)
     return Scaled(mean, torch.where(spread > 0, spread, torch.ones_like(spread)))
+
+
+def _background(x: Tensor) -> float:
+    """Where in the box, which is [0, 1] here, most of the pictures lies: at one of its ends, or in the middle."""
+    low, high = (float((side < _NEAR).float().mean()) for side in (x, 1 - x))
+    if max(low, high) < max(_MUCH, 2 * min(low, high)):
+        return 0.5
+    return 0.0 if low > high else 1.0
 
 
 def unequal(spec: VictimSpec, network: nn.Module) -> bool:
@@ -63,3 +78,7 @@ def fold(scale: Scaled, network: nn.Module) -> None:
         middle, reach = (side.to(first.weight).expand(features) for side in (scale.middle, scale.reach))
         first.weight /= reach
         first.bias.sub_(first.weight @ middle)
+
+
+_SOME = 500  # pictures to look at
+_NEAR, _MUCH = 0.05, 0.3  # of the box so near an end; that much of all pictures
