@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -84,6 +85,13 @@ def test_skops_files(tmp_path: Path) -> None:
     io.dump(forest, tmp_path / "s.skops")
     with pytest.raises(UsageError, match="Strange"):
         lm.load_victim(str(tmp_path / "s.skops"), **BOX)
+
+
+def test_a_skops_file_may_fill_in_what_is_missing(tmp_path: Path) -> None:
+    io = pytest.importorskip("skops.io")
+    model = make_pipeline(SimpleImputer(), LogisticRegression()).fit(np.where(X > 0.9, np.nan, X), Y)
+    io.dump(model, tmp_path / "m.skops")
+    np.testing.assert_allclose(answers(lm.load_victim(str(tmp_path / "m.skops"), **BOX)), model.predict_proba(X))
 
 
 class Strange:
