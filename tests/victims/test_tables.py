@@ -52,6 +52,9 @@ def test_lightgbm_and_catboost_files(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         answers(lm.load_victim(str(tmp_path / "m.txt"), **BOX))[:, 1], light.booster_.predict(X), atol=1e-9
     )
+    for columns in (2, 5):  # the test data of another model
+        with pytest.raises(UsageError, match=rf"expected inputs of shape \(3,\).*, got \({columns},\)"):
+            lm.load_victim(str(tmp_path / "m.txt"), input_shape=(columns,), **BOX)
     cat = catboost.CatBoostClassifier(iterations=5, verbose=0, allow_writing_files=False, thread_count=1).fit(X, Y)
     cat.save_model(str(tmp_path / "m.cbm"))
     victim = lm.load_victim(str(tmp_path / "m.cbm"), **BOX)
