@@ -8,6 +8,7 @@ setup: .venv/ready  ## the environment, with everything the tests need
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "leakmeter needs Python 3.11 or newer; run: make setup PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing what the tests need into .venv: a minute or more, without a word"
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 	touch $@
 

@@ -28,6 +28,8 @@ BASE = {"victim": {"source": "shop:net"}, "attacks": [{"name": "surrogate"}]}
         ({"attacks": [{"name": "surogate"}]}, r"unknown attack 'surogate'; did you mean 'surrogate'"),
         ({"attacks": [{"name": "surrogate", "poool": "x"}]}, r"no option 'poool'; did you mean 'pool'"),
         ({"seeds": []}, r"at least one seed"),
+        ({"seeds": [0, 1, 0]}, r"each of seeds once, got 0 more often"),
+        ({"defenses": ["rounding:1", "rounding:01"]}, r"each of defenses once, got rounding:1 more often"),
     ],
 )
 def test_mistakes_are_named(change: dict, sentence: str) -> None:

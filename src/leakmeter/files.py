@@ -14,15 +14,19 @@ LIMIT_VARIABLE = "LEAKMETER_MAX_BYTES"
 _LIMIT = 1 << 30
 
 
-def write_atomic(path: Path, content: bytes) -> None:
-    """Replaces a file in one step: a reader, or a kill, sees the old one or the new one."""
+def write_atomic(path: Path, content: bytes, *, lasting: bool = True) -> None:
+    """Replaces a file in one step: a reader, or a kill, sees the old one or the new one.
+
+    Not `lasting`: quicker, and a power cut may leave neither; for what can be computed again.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     try:
         with draft.open("wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)

@@ -272,6 +272,10 @@ class Plan(Settings):
             raise ValueError("expected no attacks beside pool, which is for a plan without; give pool to the attack")
         if not self.seeds or not self.views or not self.defenses:
             raise ValueError("expected at least one seed, one view and one defense")
+        for name in ("seeds", "views", "defenses"):  # twice the same cell is no second try
+            values = getattr(self, name)
+            if again := [value for place, value in enumerate(values) if value in values[:place]]:
+                raise ValueError(f"expected each of {name} once, got {again[0]} more often")
         return self
 
     def ladder(self) -> tuple[int, ...]:

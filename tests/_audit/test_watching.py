@@ -77,6 +77,14 @@ def test_an_attack_that_can_tell_its_time_is_added_up(plan) -> None:
     assert short.untold == ()
 
 
+def test_the_wait_for_a_slow_models_test_inputs_is_told(plan, monkeypatch) -> None:
+    monkeypatch.setattr("leakmeter._audit.estimate.answers_a_second", lambda victim, plan: 10.0)
+    found = preview(plan)
+    assert found.before == 4.0
+    assert found.seconds >= 4.0
+    assert found.lines()[-1] == "first the test inputs are answered: 4 s"
+
+
 def test_a_slow_model_is_measured_in_about_two_seconds(plan) -> None:
     import time
 

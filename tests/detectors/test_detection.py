@@ -92,3 +92,14 @@ def test_detection_has_a_control_arm(victim: Victim, tmp_path: Path) -> None:
     assert (found.fired_at, found.queries, found.benign) == (102, 150, None)
     assert detect("prada", recorder, asked(victim, torch.zeros(400, 30))).benign == 102
     assert detect("prada", recorder, None).benign is None
+
+
+@pytest.mark.parametrize("name", ["prada", "seat", "hoda", "mmd"])
+def test_missing_values_are_no_failure(victim: Victim, tmp_path: Path, name: str) -> None:
+    draws = torch.Generator().manual_seed(0)
+    x = torch.randn(400, 30, generator=draws)
+    x[torch.rand(x.shape, generator=draws) < 0.1] = torch.nan
+    recorder, labels = Recorder(tmp_path / "asked"), (x.nan_to_num()[:, 0] > 0).long()
+    recorder(1, x, labels)
+    found = detect(name, recorder, (x, labels))
+    assert found.queries == 400

@@ -143,8 +143,11 @@ def _pt2(path: Path) -> None:
 def _skops(path: Path) -> None:
     import skops.io
     from sklearn.ensemble import RandomForestClassifier
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
 
-    skops.io.dump(RandomForestClassifier(3, max_depth=3, random_state=0).fit(*_rows()), path)
+    forest = RandomForestClassifier(3, max_depth=3, random_state=0)
+    skops.io.dump(make_pipeline(SimpleImputer(), forest).fit(*_rows()), path)
 
 
 def _catboost(path: Path) -> None:

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leakmeter.errors import Inconclusive, UsageError
-from leakmeter.oracle.log import AnswerLog, digest
+from leakmeter.oracle.log import AnswerLog
+from leakmeter.tensors import digest
 
 COLUMNS = [{"probs": torch.rand(2, 3)}, {"labels": torch.tensor([1, 2, 0])}, {"logits": torch.rand(1, 2).double()}]
 

@@ -3,7 +3,9 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
+from matplotlib.figure import Figure
 
+from leakmeter.report.charts import query_axis
 from leakmeter.report.sections.certified import certified_chart
 from leakmeter.report.sections.copy_cost import cost_chart, drawn
 from leakmeter.report.sections.defenses import defense_chart, defense_effects
@@ -51,6 +53,14 @@ def test_it_has_a_title_and_a_description_in_words(make_audit):
     assert root.find(f"{SVG}title").text == "Fidelity by queries, showing labels"
     assert "procedural: " in root.find(f"{SVG}desc").text
     assert root.attrib["aria-labelledby"].split() == [root[0].attrib["id"], root[1].attrib["id"]]
+
+
+def test_numbers_of_queries_do_not_lie_on_each_other():
+    figure = Figure()
+    axes = figure.add_axes((0, 0, 1, 1))
+    for stops, shown in (((1, 16, 62, 63, 500), [1, 16, 63, 500]), ((250, 8000), [250, 8000]), ((7,), [7]), ((), None)):
+        query_axis(axes, stops)
+        assert shown is None or list(axes.get_xticks()) == shown
 
 
 @pytest.mark.parametrize("label", ["<script>x</script>", "$\\frac{1}{$", "a\x00b\x1b", "&amp; \"'", "λ ≤ 3", "x" * 300])

@@ -187,6 +187,22 @@ def test_an_attack_that_gave_up_on_one_class_is_no_fault_beside_one_that_went_on
     assert diverse(gave_up, Findings(class_entropy=0.9))
 
 
+def test_a_plain_attack_that_collapsed_is_no_fault_beside_a_better_one_that_did_not() -> None:
+    def diverse(*found: tuple[float, float], view: str = "probs") -> bool:
+        scores = [ClassScore(n=250, same=0)] * 4
+        cells = [
+            cell(score(fidelity), id=f"{k}", findings=Findings(class_entropy=entropy), class_scores=scores)
+            for k, (entropy, fidelity) in enumerate(found)
+        ]
+        cells[0] = cells[0].model_copy(update={"view": view})
+        return next(check.ok for check in soundness(cells) if check.name == "queries diverse")
+
+    assert diverse((0.9, 0.9), (0.0, 0.2))
+    assert not diverse((0.9, 0.2), (0.0, 0.9))  # then it is the one that speaks
+    assert not diverse((0.0, 0.9), (0.0, 0.2))
+    assert not diverse((0.9, 0.9), (0.0, 0.2), view="labels")  # another surface
+
+
 def test_intervals_that_touch_do_not_tell_apart() -> None:
     def at(score: Score, low: float, high: float) -> Score:
         ends = score.fidelity_interval.model_copy(update={"low": low, "high": high})

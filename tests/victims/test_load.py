@@ -80,6 +80,7 @@ def test_a_factory_from_the_current_folder(here: Path, x: Tensor) -> None:
         "ready = net()\nnumber = 3\n"
         "def broken():\n    raise KeyError('weights')\n"
         "def quits():\n    raise SystemExit(0)\n"
+        "def scores(x, y, *rest, z=1):\n    return x\n"
     )
     made, ready = (load_victim(f"shop_x.models:{name}", **BOX) for name in ("net", "ready"))
     assert made.spec.name == "shop_x.models:net"
@@ -89,6 +90,7 @@ def test_a_factory_from_the_current_folder(here: Path, x: Tensor) -> None:
         "number": "expected 'shop_x.models:number' to be a function that returns the victim, got int",
         "broken": "the factory 'shop_x.models:broken' raised KeyError: 'weights'",
         "quits": "the factory 'shop_x.models:quits' raised SystemExit: 0",
+        "scores": r"got one that wants x, y; if it is the model itself, .* `def model\(\): return scores`",
     }.items():
         with pytest.raises(UsageError, match=sentence):
             load_victim(f"shop_x.models:{name}", **BOX)

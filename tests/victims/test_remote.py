@@ -311,10 +311,17 @@ def test_a_server_without_metadata_is_described_by_keyword(server) -> None:
     for missing in facts:
         with pytest.raises(UsageError, match=missing):
             load_victim(server.model("silent"), **{name: facts[name] for name in facts if name != missing})
+    with pytest.raises(UsageError, match=r"it says nothing of http://.*/silent: check the address"):
+        load_victim(server.model("silent"))
     victim = load_victim(server.model("silent"), **facts)
     x = points(5).float()
     agree(Oracle(victim, "probs").query(x), x)
     victim.close()
+
+
+def test_rows_of_another_length_than_the_server_names_are_refused(server) -> None:
+    with pytest.raises(UsageError, match=r"expected inputs of shape \(4,\), as the server says, got \(7,\)"):
+        load_victim(server.model("good"), input_shape=(7,))
 
 
 DESCRIPTION = """

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -51,6 +52,9 @@ def test_lightgbm_and_catboost_files(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         answers(lm.load_victim(str(tmp_path / "m.txt"), **BOX))[:, 1], light.booster_.predict(X), atol=1e-9
     )
+    for columns in (2, 5):  # the test data of another model
+        with pytest.raises(UsageError, match=rf"expected inputs of shape \(3,\).*, got \({columns},\)"):
+            lm.load_victim(str(tmp_path / "m.txt"), input_shape=(columns,), **BOX)
     cat = catboost.CatBoostClassifier(iterations=5, verbose=0, allow_writing_files=False, thread_count=1).fit(X, Y)
     cat.save_model(str(tmp_path / "m.cbm"))
     victim = lm.load_victim(str(tmp_path / "m.cbm"), **BOX)
@@ -84,6 +88,13 @@ def test_skops_files(tmp_path: Path) -> None:
     io.dump(forest, tmp_path / "s.skops")
     with pytest.raises(UsageError, match="Strange"):
         lm.load_victim(str(tmp_path / "s.skops"), **BOX)
+
+
+def test_a_skops_file_may_fill_in_what_is_missing(tmp_path: Path) -> None:
+    io = pytest.importorskip("skops.io")
+    model = make_pipeline(SimpleImputer(), LogisticRegression()).fit(np.where(X > 0.9, np.nan, X), Y)
+    io.dump(model, tmp_path / "m.skops")
+    np.testing.assert_allclose(answers(lm.load_victim(str(tmp_path / "m.skops"), **BOX)), model.predict_proba(X))
 
 
 class Strange:

@@ -34,9 +34,12 @@ from leakmeter.results import CellResult, Spending
 from leakmeter.runs.run import Run
 from leakmeter.seeds import derive
 from leakmeter.tensors import to_safetensors
+from leakmeter.victims.shared import Shared
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Victim
 
+SHARED = "shared"
+"""Beside the cells of an audit: answers that several of them ask for."""
 _ASKED, _RESULT, _WHITE_BOX = "asked", "cell.json", "white-box.safetensors"
 _TRANSFER_SEED = 0  # of the attack's random start; what varies over seeds is the copy
 
@@ -87,13 +90,15 @@ def _run(
 ) -> CellResult:
     ledger, log, recorder = run.ledger(cell.budget, lease), run.answers(), Recorder(run.path / _ASKED)
     try:
+        begun = ledger.last > 0
+        asked = victim if victim.remote else Shared(victim, run.path.with_name(SHARED), reads=not begun)
         oracle = Oracle(
-            defend(cell.defense, victim),
+            defend(cell.defense, asked),
             cell.view,
             seed=derive(cell.seed, "server"),
             ledger=ledger,
             log=log,
-            truth=victim,
+            truth=victim,  # who judges asks anew: whether answers repeat is looked at there
             undo=undoing(cell.defense, cell.view),
             observer=recorder if cell.detectors else None,
         )

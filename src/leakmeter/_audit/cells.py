@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from leakmeter._audit.cell import finished, run_cell
+from leakmeter._audit.cell import SHARED, finished, run_cell
 from leakmeter._audit.opening import load_test, open_victim, test_inputs
 from leakmeter._audit.watching import watching
 from leakmeter.compute import computing
@@ -26,6 +27,7 @@ from leakmeter.victims.victim import Victim
 
 TRUTH = "truth.safetensors"
 LEASES = "leases.sqlite"
+_CELLS = "cells"
 _PATIENCE = 180.0  # seconds; a network folder's server notices a dead machine after 90, as a rule
 
 
@@ -98,6 +100,7 @@ def run_cells(
             shown = here is not None  # whose attacks show their own progress
             with nullcontext() if shown else watching(progress, run.path, lambda: bar.running, plan.budget):
                 executor.run(batch, jobs, bar)
+    shutil.rmtree(run.path / _CELLS / SHARED, ignore_errors=True)  # not before: until then cells may go on elsewhere
     return [results[at] for at in cells]
 
 
@@ -124,4 +127,4 @@ def has_shared_limits(plan: Plan, remote: bool) -> bool:
 
 def place(cell: Cell) -> str:
     """Where in an audit's folder the cell has its own."""
-    return f"cells/{cell.id}"
+    return f"{_CELLS}/{cell.id}"

@@ -19,6 +19,7 @@ from leakmeter.plan import Plan
 from leakmeter.victims.victim import Question, Victim
 
 _CALIBRATION = 2.0  # seconds at most
+_SILENT = 2.0  # seconds that may pass without a line
 _PATIENCE = 10.0  # seconds; a model that takes longer for its first answers is not timed
 _DRAWN = (
     "There are no test data (--data): copies are scored on inputs drawn by chance, which says less of real ones, and a "
@@ -44,13 +45,15 @@ class Estimate:
     untold: tuple[str, ...]
     """Attacks that cannot."""
     processes: int
+    before: float = 0.0
+    """Seconds until the test inputs are answered, which is before the first cell."""
     notes: tuple[str, ...] = ()
     """What was assumed of the victim, and how it is asked."""
 
     @property
     def seconds(self) -> float:
         """Of what can be told, with as many cells at once as there are processes."""
-        return ((self.answering or 0) + self.learning) / min(self.processes, max(1, self.cells))
+        return self.before + ((self.answering or 0) + self.learning) / min(self.processes, max(1, self.cells))
 
     def lines(self) -> list[str]:
         """For people."""
@@ -66,7 +69,8 @@ class Estimate:
         told = (
             f"time: about {_duration(self.seconds)} on {self.processes} core{'' if self.processes == 1 else 's'}{more}"
         )
-        return [f"plan: {shown}", told, *(f"note: {note}" for note in self.notes)]
+        first = [f"first the test inputs are answered: {_duration(self.before)}"] if self.before > _SILENT else []
+        return [f"plan: {shown}", told, *(f"note: {note}" for note in self.notes), *first]
 
 
 def estimate(plan: Plan, victim: Victim, test: Dataset | None, processes: int) -> Estimate:
@@ -84,16 +88,18 @@ def estimate(plan: Plan, victim: Victim, test: Dataset | None, processes: int) -
         learning *= plan.pace or pace(victim.spec, plan.device, min(processes, len(cells)))
     rate = answers_a_second(victim, plan)
     explained = sum(cell.budget for cell in cells if View.parse(cell.view).explanation is not None)
+    scoring = 0 if test is None else len(test)
     return Estimate(
         cells=len(cells),
         queries=queries,
-        scoring=0 if test is None else len(test),
+        scoring=scoring,
         money=None if plan.prices is None else queries * plan.prices.query + explained * plan.prices.explanation,
         currency="" if plan.prices is None else plan.prices.currency,
         answering=None if rate is None else queries / rate,
         learning=learning,
         untold=tuple(untold),
         processes=processes,
+        before=0.0 if rate is None else scoring / rate,
         notes=(*victim.notes, *(() if plan.data is not None else (_NO_DATA if test is None else _DRAWN,))),
     )
 

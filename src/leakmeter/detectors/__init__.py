@@ -61,3 +61,9 @@ def prepared(text: str, honest: tuple[Tensor, Tensor] | None) -> Detector:
 def teachable(detector: Detector) -> TypeGuard[Taught]:
     """Whether it learns from honest queries."""
     return hasattr(detector, "learn")
+
+
+def flat(x: Tensor) -> Tensor:
+    """One row of numbers a query: distances need one also where a value is missing, and 0 is as good as any."""
+    rows = x.flatten(1)
+    return rows.masked_fill(rows.isnan(), 0.0)

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from leakmeter.detectors import LIMIT
+from leakmeter.detectors import LIMIT, flat
 from leakmeter.errors import UsageError
 from leakmeter.seeds import private_randomness, stream
 
@@ -40,7 +40,7 @@ class Hoda:
 
     def learn(self, x: Tensor, labels: Tensor) -> None:
         """Trains on half of the honest queries; the others say what is usual."""
-        rows, half = x.flatten(1).float(), len(x) // 2
+        rows, half = flat(x).float(), len(x) // 2
         self._reach, self._middle = torch.std_mean(rows, dim=0)
         self._reach = self._reach.clamp_min(1e-6)
         self._networks = _snapshots(self._scaled(rows[:half]), labels[:half], int(labels.max()) + 1)
@@ -53,7 +53,7 @@ class Hoda:
     def observe(self, x: Tensor, labels: Tensor) -> None:
         """Sees some queries and the labels they were answered with."""
         if self._networks:
-            self._hardness += self._hard(x.flatten(1).float(), labels).tolist()
+            self._hardness += self._hard(flat(x).float(), labels).tolist()
         start, self.queries = self.queries, self.queries + len(x)
         for end in range(start + 1, min(self.queries, LIMIT) + 1):
             if self.fired_at is None and self._networks and end % self.window == 0:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from leakmeter.detectors import flat
 from leakmeter.seeds import stream
 
 _WAVES = 128
@@ -30,7 +31,7 @@ class Waves:
     @classmethod
     def fitted(cls, reference: Tensor, seed: int = 0) -> Waves:
         """For inputs like the reference."""
-        x = reference[:_PAIRS].flatten(1).double()
+        x = flat(reference[:_PAIRS]).double()
         distances = torch.pdist(x) if len(x) > 1 else torch.ones(1, dtype=torch.float64)
         width = max(float(distances.median()), 1e-9)
         draws = stream(seed, "waves")
@@ -39,7 +40,7 @@ class Waves:
 
     def __call__(self, x: Tensor) -> Tensor:
         """One row a query."""
-        return torch.cos(x.flatten(1).double() @ self.weight + self.phase) * math.sqrt(2 / _WAVES)
+        return torch.cos(flat(x).double() @ self.weight + self.phase) * math.sqrt(2 / _WAVES)
 
 
 @dataclass(frozen=True, eq=False)

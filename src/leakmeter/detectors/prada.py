@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leakmeter.detectors import LIMIT
+from leakmeter.detectors import LIMIT, flat
 from leakmeter.errors import UsageError
 
 _CHUNK = 256  # queries whose distances are computed at once
@@ -38,7 +38,7 @@ class Prada:
 
     def observe(self, x: Tensor, labels: Tensor) -> None:
         """Sees some queries and the labels they were answered with."""
-        for rows, names in zip(torch.split(x.flatten(1), _CHUNK), torch.split(labels, _CHUNK), strict=True):
+        for rows, names in zip(torch.split(flat(x), _CHUNK), torch.split(labels, _CHUNK), strict=True):
             room = LIMIT - self.queries
             if self.fired_at is None and room > 0:
                 self._watch(rows[:room], names[:room].tolist())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from leakmeter.detectors import LIMIT
+from leakmeter.detectors import LIMIT, flat
 from leakmeter.errors import UsageError
 
 _CHUNK = 256
@@ -32,14 +32,14 @@ class Seat:
 
     def learn(self, x: Tensor, labels: Tensor) -> None:  # noqa: ARG002
         """The radius: half of the least distance of two different honest queries."""
-        rows = x.flatten(1)[:LIMIT]
+        rows = flat(x)[:LIMIT]
         if len(rows) > 1:
             apart = _distances(rows, rows).fill_diagonal_(torch.inf)
             self._radius = _CLOSER * float(apart[apart > _SAME].min())
 
     def observe(self, x: Tensor, labels: Tensor) -> None:  # noqa: ARG002
         """Sees some queries and the labels they were answered with."""
-        for rows in torch.split(x.flatten(1), _CHUNK):
+        for rows in torch.split(flat(x), _CHUNK):
             room = LIMIT - self.queries
             if self.fired_at is None and room > 0:
                 self._watch(rows[:room])

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import safetensors.torch
-import torch
-import xxhash
 from safetensors import SafetensorError
 from torch import Tensor
 
@@ -41,14 +39,6 @@ class LoggedAnswer:
     offset: int
     length: int
     checksum: bytes
-
-
-def digest(x: Tensor, topic: str = "") -> bytes:
-    """A fingerprint of a question: equal only for the same numbers in the same shape and type on the same topic."""
-    # Not a cryptographic hash: nobody gains by fooling his own log, and SHA-256 would cost 3 % of a LeNet's time.
-    fingerprint = xxhash.xxh3_128(f"{topic} {x.dtype} {tuple(x.shape)} ".encode())
-    fingerprint.update(x.detach().cpu().contiguous().view(torch.uint8).numpy().data)
-    return fingerprint.digest()
 
 
 class AnswerLog:

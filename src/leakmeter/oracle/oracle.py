@@ -16,10 +16,11 @@ from leakmeter.errors import BudgetExhausted, Inconclusive, UsageError, VictimEr
 from leakmeter.oracle.answer import Answer, present, shown_classes
 from leakmeter.oracle.explanations.base import Scores
 from leakmeter.oracle.ledger import ATTACK, EVALUATION, Ledger
-from leakmeter.oracle.log import AnswerLog, digest, on_cpu
+from leakmeter.oracle.log import AnswerLog, on_cpu
 from leakmeter.oracle.replay import PaidPiece, Replay
 from leakmeter.oracle.view import View
 from leakmeter.seeds import stream
+from leakmeter.tensors import digest
 from leakmeter.victims.spec import VictimSpec
 from leakmeter.victims.victim import Question, Responder
 

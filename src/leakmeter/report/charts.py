@@ -5,6 +5,7 @@ Colours are stand-ins that `svg` turns into the page's own: one drawing serves l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import cycle
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ MOST = 8
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _LABEL = 21
 """Characters of a label that fit beside the axes."""
+_TICK = 0.07
+"""How far apart numbers stand along the axis at least, as a part of it."""
 _LINE, _TOP = 0.056, 1.02
 """The height of a line of text, as a part of the axis, and where the highest name stands at most."""
 
@@ -59,10 +62,21 @@ def query_axis(axes: Any, stops: Sequence[int]) -> None:
     axes.set_xscale("log")
     if stops:
         axes.set_xlim(stops[0] / 1.15, stops[-1] * 1.15)
-    axes.xaxis.set_major_locator(FixedLocator(stops) if 0 < len(stops) <= 6 else LogLocator(numticks=7))
+    ticks = _readable(stops)
+    axes.xaxis.set_major_locator(FixedLocator(ticks) if 0 < len(stops) <= 6 else LogLocator(numticks=7))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axes.set_xlabel("queries")
+
+
+def _readable(stops: Sequence[int]) -> list[int]:
+    """Stops without those whose number would lie on that of the one behind it."""
+    apart = _TICK * math.log(stops[-1] / stops[0]) if stops else 0.0
+    kept: list[int] = []
+    for stop in reversed(stops):
+        if not kept or math.log(kept[0] / stop) >= apart:
+            kept.insert(0, stop)
+    return kept
 
 
 def name_ends(axes: Any, ends: Sequence[End]) -> None:

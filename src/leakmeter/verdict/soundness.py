@@ -174,12 +174,18 @@ def _collapsed(cell: CellResult, real: bool) -> bool:
 
 
 def _beside_another(cell: CellResult, attackers: list[CellResult], real: bool) -> bool:
-    """Whether it gave up, which it says, and the surface was attacked by one that did not collapse, either."""
+    """Whether one that did not collapse attacked the surface, and the cell gave up, which it says, or reads less."""
     gave_up = cell.findings is not None and cell.findings.missing is not None
-    return gave_up and any(
-        (other.view, other.defense, other.seed) == (cell.view, cell.defense, cell.seed) and not _collapsed(other, real)
+    return any(
+        (other.view, other.defense, other.seed) == (cell.view, cell.defense, cell.seed)
+        and not _collapsed(other, real)
+        and (gave_up or _fidelity(other) > _fidelity(cell))
         for other in attackers
     )
+
+
+def _fidelity(cell: CellResult) -> float:
+    return -1.0 if cell.final is None or cell.final.score is None else cell.final.score.fidelity
 
 
 def _less_from_more(cells: list[CellResult]) -> list[str]:

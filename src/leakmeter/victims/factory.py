@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 from leakmeter.errors import UsageError, first_line
 from leakmeter.registry import did_you_mean
@@ -40,10 +41,26 @@ def call_factory(text: str) -> object:
         return factory
     if not callable(factory):
         raise UsageError(f"expected '{text}' to be a function that returns the victim, got {type(factory).__name__}")
+    if isinstance(factory, FunctionType) and (wanted := _wanted(factory)):
+        raise UsageError(
+            f"expected '{text}' to be a function without arguments that returns the model, got one that wants "
+            f"{wanted}; if it is the model itself, name a function that returns it, such as "
+            f"`def model(): return {attribute}`, and say --input-shape"
+        )
     try:
         return factory()
     except (Exception, SystemExit, GeneratorExit) as error:
         raise UsageError(f"the factory '{text}' raised {type(error).__name__}: {first_line(error)}") from error
+
+
+def _wanted(function: FunctionType) -> str:
+    """The arguments that it cannot be called without."""
+    given = inspect.signature(function).parameters.values()
+    return ", ".join(
+        each.name
+        for each in given
+        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    )
 
 
 def _import(place: str) -> ModuleType:

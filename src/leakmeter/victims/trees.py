@@ -47,6 +47,9 @@ class TreeFunction:
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """A probability for each class."""
+        if x.shape[1:] != self.input_shape:  # rows of another table would be answered all the same
+            wanted, got = self.input_shape, tuple(x.shape[1:])
+            raise UsageError(f"expected inputs of shape {wanted}, the columns that the model was trained on, got {got}")
         with torch.no_grad():
             return np.asarray(self.trees(torch.from_numpy(x)).softmax(1))
 

@@ -7,7 +7,7 @@ be given by keyword. See `client.py` for what a repeated request costs.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leakmeter.errors import VictimError
+from leakmeter.errors import UsageError, VictimError
+from leakmeter.victims.facts import Facts
 from leakmeter.victims.kind import Request, VictimKind
 from leakmeter.victims.remote.client import SLACK, BadAnswer, Client, Misdescribed, Unanswered, Unexplained
 from leakmeter.victims.remote.explained import check_own, conform_maps, said
@@ -54,8 +55,20 @@ class RemoteKind(VictimKind):
         output = request.ends.output or settings.output
         client, wire = connect(text, settings, output, request.facts.class_names, pace)
         connections = settings.concurrency if share is None else share.connections
+        _check_shape(request.facts.input_shape, wire.facts.input_shape)
         facts = replace(request.facts.or_else(wire.facts), model_shape=wire.facts.input_shape)
-        return facts.trusted(lambda spec: RemoteVictim(spec, client, wire, settings, connections))
+        try:
+            return facts.trusted(lambda spec: RemoteVictim(spec, client, wire, settings, connections))
+        except UsageError as error:
+            if wire.facts != Facts():
+                raise
+            raise UsageError(f"{error}; it says nothing of {client.where}: check the address, too") from error
+
+
+def _check_shape(given: Sequence[object] | None, said: Sequence[object] | None) -> None:
+    """Refuses rows of another length than the server names; pictures may be prepared on their way."""
+    if given is not None and said is not None and len(given) == len(said) == 1 and given[0] != said[0]:
+        raise UsageError(f"expected inputs of shape ({said[0]},), as the server says, got ({given[0]},)")
 
 
 def is_remote(text: str) -> bool:
