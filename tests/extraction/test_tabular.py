@@ -70,6 +70,14 @@ def test_trees_learn_what_they_are_shown(student: str, view: str, reading: str, 
     assert torch.equal(predict(load_network(tmp_path / "copy.safetensors"), given.x), outputs)
 
 
+@pytest.mark.parametrize("student", ["boosted", "bagged", "kernel", "dense"])
+@pytest.mark.parametrize("n", [1, 60])
+def test_a_column_that_is_missing_in_all_rows_is_learned_past(student: str, n: int) -> None:
+    given = lesson(victim(2), "probs", "logits", n)
+    given.x[:, 1] = torch.nan
+    assert predict(STUDENTS[student].fit(given), given.x).isfinite().all()
+
+
 @pytest.mark.parametrize("student", ["boosted", "bagged"])
 @pytest.mark.parametrize("answered", [[2], [0, 2], [1, 2]])
 def test_classes_never_answered_are_never_named(student: str, answered: list[int]) -> None:

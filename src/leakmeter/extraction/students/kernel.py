@@ -194,7 +194,8 @@ def _knots(column: Column, values: Tensor) -> Tensor:
     ends = torch.tensor(column.ends, dtype=torch.float32)
     if column.kind == "categorical" or (column.values is not None and len(column.values) <= _KNOTS):
         return torch.tensor(column.values, dtype=torch.float32)
-    inner = values[~values.isnan()].quantile(torch.linspace(0, 1, _KNOTS)) if len(values) else ends
+    known = values[~values.isnan()]
+    inner = known.quantile(torch.linspace(0, 1, _KNOTS)) if len(known) else ends
     return torch.from_numpy(np.unique(torch.cat([ends, inner]).numpy()))
 
 
