@@ -85,8 +85,8 @@ class Bagged(Trees):
 
 def fitted(lesson: Lesson, regressor: Callable[[], Any], classifier: Callable[[], Any]) -> TreeEnsemble:
     """The ensemble scikit-learn grows: of scores by the regressor, of labels by the classifier."""
-    x = lesson.x.flatten(1).double()
-    x = torch.where(x.isnan().all(0), 0.0, x).numpy()  # it cannot bin a column of which no value is known
+    rows = lesson.x.flatten(1).double()
+    x = torch.where(rows.isnan().all(0), 0.0, rows).numpy()  # it cannot bin a column of which no value is known
     with threadpool_limits(torch.get_num_threads(), "openmp"):  # of their own they take every core from other cells
         if lesson.reading == "labels":
             return _of_labels(x, lesson, classifier)
