@@ -127,7 +127,7 @@ def test_a_running_cell_tells_how_far_it_is(tmp_path) -> None:
     assert spent_in(folder) == 100
     assert watch.lines(["cells/a"]) == ["cells/a: 100 of 1,000 queries"]
     ledger.reserve("attack", [200])
-    assert watch.lines(["cells/a"]) == ["cells/a: asking, 300 of 1,000 queries (20.0/s, 35 s of asking left)"]
+    assert watch.lines(["cells/a"]) == ["cells/a: asking, 300 of 1,000 queries (20.0/s since the last line)"]
     assert watch.lines(["cells/a"]) == ["cells/a: learning, 300 of 1,000 queries"]
     ledger.close()
 

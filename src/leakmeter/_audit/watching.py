@@ -13,7 +13,7 @@ from leakmeter.oracle.ledger import ATTACK
 from leakmeter.progress import Progress
 
 _PARTING = 2.0  # seconds that a line under way may take
-_FIRST, _LONGEST, _GROWTH = 10.0, 120.0, 1.5  # seconds between looks: soon at first, then less and less often
+_FIRST, _LONGEST, _GROWTH = 2.0, 120.0, 1.6  # seconds between looks: soon at first, then less and less often
 
 
 @contextmanager
@@ -55,7 +55,7 @@ class Watch:
         self._seen: dict[str, tuple[float, int]] = {}
 
     def lines(self, cells: list[str]) -> list[str]:
-        """One for each cell: phase, queries, rate, time left."""
+        """One for each cell: phase, queries, and how fast they came since the line before."""
         return [self._line(cell, self._clock(), spent_in(self._folder / cell)) for cell in cells]
 
     def _line(self, cell: str, now: float, spent: int | None) -> str:
@@ -69,7 +69,7 @@ class Watch:
         if spent == before[1]:
             return f"{cell}: learning, {of}"
         rate = (spent - before[1]) / max(now - before[0], 1e-9)
-        return f"{cell}: asking, {of} ({rate:,.1f}/s, {(self._budget - spent) / rate:,.0f} s of asking left)"
+        return f"{cell}: asking, {of} ({rate:,.1f}/s since the last line)"
 
 
 def spent_in(folder: Path) -> int | None:
