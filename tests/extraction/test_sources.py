@@ -134,3 +134,16 @@ def test_a_pool_is_asked_without_repeats_and_what_it_lacks_comes_from_the_others
     assert asker.counts()[POOL] <= 50
     assert len(asker.x) == 200
     assert len(asker.x.unique(dim=0)) == 200
+
+
+def test_small_pictures_that_a_scout_picked_are_not_held_out_while_there_are_others() -> None:
+    victim = make_victim((1, 8, 8))
+    asker = Asker(Oracle(victim, "labels", 400), ("drawings", "glyphs", "uniform"), None, stream(3))
+    asker.explore(90)
+    before = set(asker.plausible().tolist())
+    asker.exploit(240, nn.Sequential(nn.Flatten(), nn.Linear(64, 3)))
+    assert set(asker.plausible().tolist()) == before
+    assert 40 <= len(before) < 90
+    asker.exploit(300, None)
+    assert len(asker.plausible()) > len(before)
+    assert min(set(asker.plausible().tolist()) - before) >= 240

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from leakmeter.errors import Inconclusive
 from leakmeter.extraction.base import AttackJob
 from leakmeter.extraction.durations import SMALL, first_seconds, growth, in_a_hurry, longer_seconds, trial_seconds
-from leakmeter.extraction.joined import ERRORS, LOST, MEMBERS, means, with_other_kinds, with_seeing
+from leakmeter.extraction.joined import ERRORS, LOST, MEMBERS, means, sees, with_other_kinds, with_seeing
 from leakmeter.extraction.students import STUDENTS, Lesson, told_apart, usual_students
 from leakmeter.extraction.students.augment import augmentations
 from leakmeter.extraction.students.mean import Mean
@@ -116,12 +116,14 @@ class Chooser:
         if len(x) < LEAST:
             return self._simplest()
         rows = rows[torch.randperm(len(rows), generator=stream(self.job.seed, "held out", name))]
-        held = rows[: max(1, round(self.attack.held_out * len(x)))]
+        held = rows[: max(1, min(round(self.attack.held_out * len(x)), len(rows) // 2))]
         learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
         graded = self.pictures and self.spec.classes > 1 and self.spec.features <= SMALL
         part = Parted(x, self.asker.answer, learned, held, graded=graded)
         if len(x) < growth(last=self.pictures and self._last()) * self.searched:
             again = close(self.ranking, self.doubt)
+            if self.pictures and not any(map(sees, again)):  # what copies must not be without
+                again += [one for one in self.ranking if len(one.candidates) == 1 and sees(one)][:1]
             again.sort(
                 key=lambda trial: self.students.index(trial.candidates[0].student)
             )  # the simpler first, as before

@@ -23,7 +23,7 @@ def means(trials: list[Tried], part: Parted) -> list[Tried]:
     if part.graded:
         told = [one for one in trials if one.surprise is not None and one.worth > -LOST]
         singles = sorted(told, key=lambda trial: -trial.worth)
-        best = [one for one in singles if _sees(one)]
+        best = [one for one in singles if sees(one)]
         if singles and singles[0] not in best:
             best = [singles[0], *(one for one in singles[1:] if not part.better(singles[0], one, 1.0))]
         best = best[:MEMBERS]
@@ -42,7 +42,7 @@ def with_seeing(best: Tried, ranking: list[Tried]) -> Tried:
     """The best; if it does not see pictures, joined by the best that do, since labels of drawn pictures flatter it."""
     if any(STUDENTS[one.student].spatial for one in best.candidates):
         return best
-    joined = [best, *[one for one in ranking if len(one.candidates) == 1 and _sees(one)][: MEMBERS - 1]]
+    joined = [best, *[one for one in ranking if len(one.candidates) == 1 and sees(one)][: MEMBERS - 1]]
     members = tuple(dict.fromkeys(one for trial in joined for one in trial.candidates[:1]))
     return replace(best, candidates=members, model=Mean([trial.model for trial in joined]))
 
@@ -65,7 +65,8 @@ def with_other_kinds(best: Tried, ranking: list[Tried], students: tuple[str, ...
     return replace(best, candidates=(first, *hedges))
 
 
-def _sees(trial: Tried) -> bool:
+def sees(trial: Tried) -> bool:
+    """Whether its first student sees a picture as one."""
     return STUDENTS[trial.candidates[0].student].spatial
 
 

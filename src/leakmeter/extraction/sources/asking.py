@@ -100,6 +100,7 @@ class Asker:
         self._breeds = len(oracle.spec.input_shape) == 3 and bool(names)
         self._origin = torch.empty(0, dtype=torch.long)
         self._blind = torch.empty(0, dtype=torch.bool)
+        self._picked = torch.empty(0, dtype=torch.bool)
 
     @property
     def answer(self) -> Answer:
@@ -122,12 +123,18 @@ class Asker:
         return {name: _information(part) for name, part in parts.items()}
 
     def plausible(self) -> Tensor:
-        """Rows of the queries most like what the victim is meant for: of the pool, else pictures, else all."""
+        """Rows of the queries most like what the victim is meant for: of the pool, else pictures, else all.
+
+        Of small pictures those that a scout picked are left out: students are all alike at what is hard for one.
+        """
         names = [*self.names, OFFSPRING]
         liked = [POOL] if POOL in names else [name for name in names if name not in self._points]
-        numbers = torch.tensor([names.index(name) for name in liked])
-        rows = torch.isin(self._origin, numbers).nonzero()[:, 0]
-        return rows if len(rows) >= _PLAUSIBLE else torch.arange(len(self.x))
+        among = torch.isin(self._origin, torch.tensor([names.index(name) for name in liked]))
+        easy = among & ~self._picked if self._points and self.oracle.spec.features <= SMALL else among
+        for rows in (easy.nonzero()[:, 0], among.nonzero()[:, 0]):
+            if len(rows) >= _PLAUSIBLE:
+                return rows
+        return torch.arange(len(self.x))
 
     def counts(self) -> dict[str, int]:
         """Of each source, how many queries were asked."""
@@ -219,6 +226,7 @@ class Asker:
         self.x, self._answers = torch.cat([self.x, reduced(asked.x.float())]), [*self._answers, answer]
         self._origin = torch.cat([self._origin, asked.origin])
         self._blind = torch.cat([self._blind, (asked.origin < len(self.names)) & blind])
+        self._picked = torch.cat([self._picked, torch.full_like(asked.origin, not blind).bool()])
         self._left = self._left[~torch.isin(self._left, asked.place)]
         self.exhausted |= not self._sources and not len(self._left)
 
