@@ -146,9 +146,10 @@ class DeepSearch:
         return self._lines() < max(_LINES, 2 * self.grew)
 
     def _more_lines(self, known: Known | None, max_lines: int) -> bool:
-        """One more line in open space, half as many again in a box, where a line meets few of the units."""
+        """One more line in open space, twice as many in a box, where a line meets few of the units."""
         left = [] if known is None else list(known.open)
-        wanted, before = 1 if self.asker.spec.width is None else self._lines() // 2, self._lines()
+        before = self._lines()
+        wanted = 1 if self.asker.spec.width is None else before
         for _ in range(min(wanted, max_lines - before)):
             chosen = int(torch.randint(max(1, len(left)), (1,), generator=self.generator))
             if len(left) > _BENDS:

@@ -118,3 +118,12 @@ class Stack:
         for layer, below, z in zip(self.layers[1:], self.layers, zs, strict=False):
             gradient = layer.weight @ (below.on(z)[:, :, None] * gradient)
         return zs[-1], gradient
+
+    def slope(self, x: Tensor, unit: int, basis: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of one unit of the last layer, [n] and [n, r], from the top down: that never needs all gradients."""
+        zs = self.inputs(x)
+        row = self.layers[-1].weight[unit].expand(len(x), -1)
+        for height in range(len(self.layers) - 2, -1, -1):
+            layer = self.layers[height]
+            row = (row * layer.on(zs[height])) @ (layer.weight if height else layer.along(basis))
+        return zs[-1][:, unit], row if len(self.layers) > 1 else row @ basis

@@ -56,7 +56,9 @@ class Suspects:
         units = Layer.of(bank.normals[rows], -(bank.normals[rows] * bank.x[rows]).sum(1))
         everything = torch.linalg.svd(layer.join(units).weight, full_matrices=False)[2].T
         matched, missing = claims(Stack([units]), bank, everything, self.tolerance)
-        likely = matched.any(0) & (missing == 0) & ~seen_from_both_sides(units, bank, self.tolerance)
+        likely = matched.any(0) & (missing == 0)
+        fresh = [i for i in likely.nonzero()[:, 0].tolist() if self._asked(units, i) is None]
+        likely[fresh] = ~seen_from_both_sides(units[fresh], bank, self.tolerance)
         for i in likely.nonzero()[:, 0].tolist():
             both = layer.join(found).join(units[i : i + 1])
             if not bool(both.doubles()[-1]) and self._stands(both, len(both.bias) - 1, bank, matched[:, i]):
@@ -65,19 +67,23 @@ class Suspects:
 
     def _stands(self, layer: Layer, unit: int, bank: Bank, matched: Tensor) -> bool | None:
         """Whether it is a unit of the first layer; None where no place was found to ask at."""
-        row = torch.cat([layer.weight[unit], layer.bias[unit : unit + 1]])
-        if self.asked:
-            known = torch.stack([known for known, _ in self.asked])
-            alike = 1 - torch.cosine_similarity(known, row[None]).abs() <= self.tolerance**2
-            if bool(alike.any()):
-                return self.asked[int(alike.int().argmax())][1]
-        stands = None
+        stands = self._asked(layer, unit)
+        if stands is not None:
+            return stands
         for attempt in range(_PLACES):
             told = None if stands else self._bends(layer, unit, bank, matched, attempt)
             stands = stands if told is None else told
         if stands is not None:
-            self.asked.append((row, stands))
+            self.asked.append((_row(layer, unit), stands))
         return stands
+
+    def _asked(self, layer: Layer, unit: int) -> bool | None:
+        """What came of asking about a unit; None where nobody did."""
+        if not self.asked:
+            return None
+        known = torch.stack([known for known, _ in self.asked])
+        alike = 1 - torch.cosine_similarity(known, _row(layer, unit)[None]).abs() <= self.tolerance**2
+        return self.asked[int(alike.int().argmax())][1] if bool(alike.any()) else None
 
     def _bends(self, layer: Layer, unit: int, bank: Bank, matched: Tensor, attempt: int) -> bool | None:
         """Whether the victim bends at another place of a unit's hyperplane; None where no place was found."""
@@ -87,6 +93,10 @@ class Suspects:
             return None
         cosine = (survey.normals @ layer.weight[unit]).abs() / layer.weight[unit].norm()
         return bool((1 - cosine <= (self.tolerance + 10 * survey.error.clamp(max=0.03)).square()).any())
+
+
+def _row(layer: Layer, unit: int) -> Tensor:
+    return torch.cat([layer.weight[unit], layer.bias[unit : unit + 1]])
 
 
 def _dependent(rows: Tensor, row: Tensor) -> bool:

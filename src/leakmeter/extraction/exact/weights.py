@@ -70,8 +70,7 @@ class Weights:
         below, top = Stack(stack.layers[:-1]), stack.layers[-1]
         rows = (~bank.long[bank.line] & bank.clear).nonzero()[:, 0]
         while len(rows):
-            single = Stack([*below.layers, top[unit : unit + 1]])
-            z, gradient = (part[:, 0] for part in single.slopes(bank.x[rows], self.basis))
+            z, gradient = stack.slope(bank.x[rows], unit, self.basis)
             near = z.abs() / gradient.norm(dim=1).clamp(min=1e-300) / (1 + bank.x[rows].norm(dim=1))
             unknown = ((below.features(bank.x[rows]) != 0) & ~top.known[unit]).any(1)
             order = torch.where(unknown, near, torch.inf).argsort()[:_RECALLED]
