@@ -66,3 +66,12 @@ def _proportion(left: Tensor, right: Tensor) -> tuple[Tensor, float]:
         typical = float(off.median())
         trust = (off <= _OUTLIER * typical).to(right)
     return found, typical
+
+
+def lacking(layer: Layer, bank: Bank, left: Tensor, tolerance: float) -> float:
+    """The share of bends that show something which no unit of a first layer does, of those `left`, [m]."""
+    basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
+    told = left & (bank.error < tolerance)
+    normals = bank.normals[told]
+    rest = (normals - normals @ basis @ basis.T).norm(dim=1)
+    return float((rest > tolerance + 30 * bank.error[told]).double().mean()) if len(normals) else 0.0

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.bank import Bank, cells_of, claims, first_layer
-from leakmeter.extraction.exact.beside import beside
+from leakmeter.extraction.exact.beside import beside, lacking
 from leakmeter.extraction.exact.corners import Box
 from leakmeter.extraction.exact.follow import Followed, follow
 from leakmeter.extraction.exact.output import passed_by
@@ -86,7 +86,7 @@ class Peeler:
             layer = layer.join(Layer.passing(beside(layer, bank, reading.open, self.precision.tolerance)))
             reading.stack.layers[0] = layer
             self._see(layer)
-        self.whole = _lacking(layer, bank, reading.open, self.precision.tolerance) <= _LACKING
+        self.whole = lacking(layer, bank, reading.open, self.precision.tolerance) <= _LACKING
         while reading.stack.layers and bool(reading.open.any()) and self._on_top(reading, bank):
             pass
         again = again if self._leftovers(reading, bank, deeper=again > 0) else 0
@@ -335,12 +335,3 @@ class Peeler:
         stack.layers[-1] = more[~more.doubles()]
         reading.open &= ~matched[:, 0]
         return True
-
-
-def _lacking(layer: Layer, bank: Bank, left: Tensor, tolerance: float) -> float:
-    """The share of bends that show something which no unit of a first layer does, of those `left`, [m]."""
-    basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
-    told = left & (bank.error < tolerance)
-    normals = bank.normals[told]
-    rest = (normals - normals @ basis @ basis.T).norm(dim=1)
-    return float((rest > tolerance + 30 * bank.error[told]).double().mean()) if len(normals) else 0.0
