@@ -82,6 +82,8 @@ class DeepSearch:
         """The most units any copy had, and from how many lines."""
         self.known: Known | None = None
         """The copy that was read last, if it has a layer."""
+        self.fullest: Known | None = None
+        """The copy with most weights known: where none is whole, the rest is learned beside these."""
         self.peeler = Peeler(self.across, lambda: list(self.surveys), _precision(asker), bounds(asker.spec))
 
     def take(self, surveys: list[Survey]) -> None:
@@ -232,6 +234,8 @@ class DeepSearch:
             return None, x, x.new_empty(0)
         known = regress(reading.stack, x, cells)
         self.known = known if known.stack.layers else None
+        if self.fullest is None or known.weights_known >= self.fullest.weights_known:
+            self.fullest = known
         known.open = Bank(list(self.surveys)).x[: len(reading.open)][reading.open]
         off = self.off(known, x, cells.f)
         return known, x, off

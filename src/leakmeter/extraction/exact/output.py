@@ -69,6 +69,11 @@ class Known:
         """Values, [n, C]."""
         return torch.addmm(self.bias, self.stack.features(x), self.weight.T)
 
+    @property
+    def weights_known(self) -> int:
+        """How many weights of hidden layers are known."""
+        return sum(int(layer.known.sum()) for layer in self.stack.layers)
+
     def pieces(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Values [n, C] and gradients [n, C, d]."""
         if not self.stack.layers:
