@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from leakmeter.extraction.exact.decompose import svd
 from leakmeter.extraction.exact.kinks import Trace
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.seeds import stream
@@ -109,7 +110,7 @@ def _oriented(stack: Stack, solution: Tensor) -> Stack:
     turned, rest = flips(w, c, top.weight)
     top, least = top.turned(turned), _NOTHING * float(w.norm() * top.weight.norm())
     if float(rest.norm()) > least:
-        size, rows = torch.linalg.svd(rest, full_matrices=False)[1:]
+        size, rows = svd(rest)[1:]
         top = top.join(Layer.passing(rows[size > least]))
     return Stack([*stack.layers[:-1], top])
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from leakmeter.extraction.exact.bank import Bank, cells_of, claims, first_layer
 from leakmeter.extraction.exact.beside import beside, lacking
 from leakmeter.extraction.exact.corners import Box
+from leakmeter.extraction.exact.decompose import svd
 from leakmeter.extraction.exact.follow import Followed, follow
 from leakmeter.extraction.exact.output import passed_by
 from leakmeter.extraction.exact.passing import passing_rows, switched
@@ -100,7 +101,7 @@ class Peeler:
 
     def _see(self, layer: Layer) -> None:
         """Looks along the directions that a first layer sees."""
-        basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
+        basis = svd(layer.weight)[2].T
         self.weights = Weights(self.explore, self.precision, basis, self.box, self._even)
 
     def _more(self, bank: Bank, layer: Layer) -> bool:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.bank import Bank, claims
+from leakmeter.extraction.exact.decompose import svd
 from leakmeter.extraction.exact.sight import seen_from_both_sides
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.weights import Explore
@@ -48,13 +49,13 @@ class Suspects:
         found = layer[:0]
         if int(bank.long.sum()) < _ENOUGH:
             return found
-        basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
+        basis = svd(layer.weight)[2].T
         rest = (bank.normals - bank.normals @ basis @ basis.T).norm(dim=1)
         new = bank.clear & bank.long[bank.line] & ~bank.above & (rest > self.tolerance + 30 * bank.error)
         rows = new.nonzero()[:, 0]
         rows = rows[bank.error[rows].argsort()]
         units = Layer.of(bank.normals[rows], -(bank.normals[rows] * bank.x[rows]).sum(1))
-        everything = torch.linalg.svd(layer.join(units).weight, full_matrices=False)[2].T
+        everything = svd(layer.join(units).weight)[2].T
         matched, missing = claims(Stack([units]), bank, everything, self.tolerance)
         likely = matched.any(0) & (missing == 0)
         fresh = [i for i in likely.nonzero()[:, 0].tolist() if self._asked(units, i) is None]
