@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -57,4 +59,4 @@ def _hidden(rows: Tensor, row: Tensor) -> float:
     shown = rows.T @ rows
     shown.diagonal().add_(_FAINT / 10)
     blind = torch.cholesky_solve(row[:, None], torch.linalg.cholesky(shown))[:, 0]
-    return float(_FAINT / 10 * (row @ blind)) ** 0.5
+    return math.sqrt(float(_FAINT / 10 * (row @ blind)))

@@ -59,7 +59,7 @@ class Suspects:
         matched, missing = claims(Stack([units]), bank, everything, self.tolerance)
         likely = matched.any(0) & (missing == 0)
         fresh = [i for i in likely.nonzero()[:, 0].tolist() if self._asked(units, i) is None]
-        likely[fresh] = ~seen_from_both_sides(units[fresh], bank, self.tolerance)
+        likely[fresh] = ~seen_from_both_sides(units[torch.tensor(fresh, dtype=torch.long)], bank, self.tolerance)
         for i in likely.nonzero()[:, 0].tolist():
             both = layer.join(found).join(units[i : i + 1])
             if not bool(both.doubles()[-1]) and self._stands(both, len(both.bias) - 1, bank, matched[:, i]):
