@@ -1,11 +1,14 @@
 """Units of a first layer that are on everywhere, and candidates for it that are units of layers above."""
 
+from dataclasses import replace
+
 import torch
 
 from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.bank import Bank, first_layer
 from leakmeter.extraction.exact.beside import beside
 from leakmeter.extraction.exact.kinks import Trace
+from leakmeter.extraction.exact.sight import seen_from_both_sides
 from leakmeter.extraction.exact.stack import Layer
 from leakmeter.extraction.exact.survey import Survey, gradient_survey
 from leakmeter.extraction.exact.suspects import Suspects
@@ -92,3 +95,13 @@ def test_units_of_the_first_layer_that_one_line_met_are_told_by_asking_elsewhere
     assert len(once.bias) > 2
     assert bool((cosine.amax(1) > 1 - 1e-9).all())
     assert len(set(cosine.argmax(1).tolist())) == len(cosine), "none is found twice"
+
+
+def test_a_line_of_which_no_cell_is_known_shows_nothing() -> None:
+    points = torch.randn(3, D).double()
+    whole = line(points, torch.eye(D).double()[:3])
+    bank = Bank(
+        [whole, replace(whole, t=whole.t[:0], normals=whole.normals[:0], error=whole.error[:0], cells=whole.cells[:0])]
+    )
+    layer = Layer.of(torch.eye(D).double()[:2], torch.zeros(2).double())
+    assert len(seen_from_both_sides(layer, bank, 1e-6)) == 2

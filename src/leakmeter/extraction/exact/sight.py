@@ -47,8 +47,8 @@ def _shown(bank: Bank) -> tuple[Tensor, Tensor]:
     precise = bank.error <= _PRECISE
     places, rows = [bank.x[precise]], [bank.normals[precise]]
     for survey in bank.surveys:
-        ends = survey.cells.t[[0, -1]] if len(survey.cells.t) else survey.cells.t
-        for place, jacobian in zip(survey.at(ends), survey.cells.g[[0, -1]], strict=False):
+        ends = survey.cells[torch.tensor([0, -1])] if len(survey.cells.t) else survey.cells
+        for place, jacobian in zip(survey.at(ends.t), ends.g, strict=False):
             places.append(place.expand(len(jacobian), -1))
             rows.append(jacobian / jacobian.norm().clamp(min=1e-300))
     return torch.cat(places), torch.cat(rows)
