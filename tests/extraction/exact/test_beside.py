@@ -1,13 +1,18 @@
 """Units of a first layer that are on everywhere, and candidates for it that are units of layers above."""
 
+from dataclasses import replace
+
 import torch
 
-from leakmeter.extraction.exact.bank import Bank
+from leakmeter.extraction.exact.asking import Asker
+from leakmeter.extraction.exact.bank import Bank, first_layer
 from leakmeter.extraction.exact.beside import beside
 from leakmeter.extraction.exact.kinks import Trace
+from leakmeter.extraction.exact.sight import seen_from_both_sides
 from leakmeter.extraction.exact.stack import Layer
-from leakmeter.extraction.exact.survey import Survey
+from leakmeter.extraction.exact.survey import Survey, gradient_survey
 from leakmeter.extraction.exact.suspects import Suspects
+from leakmeter.studies.ours.exact_depth import deep_network
 
 D, KNOWN, HIDDEN, BENDS = 20, 6, 2, 400
 
@@ -67,6 +72,36 @@ def test_a_hyperplane_on_which_nothing_bends_elsewhere_is_no_unit_of_the_first_l
     suspects = Suspects(explore, 1e-6)
     refuted = suspects.refuted(layer, bank, matched)
     assert refuted.tolist() == [False, True, False]
-    assert len(asked) == 4
+    assert len(asked) == 3
     suspects.refuted(layer, bank, matched)
-    assert len(asked) == 4, "nothing is asked twice"
+    assert len(asked) == 3, "once of what bends, twice of what does not; and never again"
+
+
+def test_units_of_the_first_layer_that_one_line_met_are_told_by_asking_elsewhere(oracle) -> None:
+    net = deep_network((60, 40, 10, 3), seed=1)
+    asker, generator = Asker(oracle(net, "logits+gradient", 60, box=True)), torch.Generator().manual_seed(0)
+    ends = torch.rand(2, 9, 60, generator=generator, dtype=torch.float64).round()
+    surveys = [gradient_survey(asker, a, b - a, (0.0, 1.0), False) for a, b in ends.transpose(0, 1)]
+
+    def explore(origin: torch.Tensor, along: torch.Tensor, careful: bool) -> Survey:
+        return gradient_survey(asker, origin, along, (-1.0, 1.0), True, None, not careful)
+
+    bank = Bank(surveys)
+    several = first_layer(bank, 5e-7)
+    assert several is not None
+    once = Suspects(explore, 5e-7).met_once(several, bank)
+    rows = net[0].weight.detach() / net[0].weight.detach().norm(dim=1, keepdim=True)
+    cosine = (torch.cat([several.weight, once.weight]) @ rows.T).abs()
+    assert len(once.bias) > 2
+    assert bool((cosine.amax(1) > 1 - 1e-9).all())
+    assert len(set(cosine.argmax(1).tolist())) == len(cosine), "none is found twice"
+
+
+def test_a_line_of_which_no_cell_is_known_shows_nothing() -> None:
+    points = torch.randn(3, D).double()
+    whole = line(points, torch.eye(D).double()[:3])
+    bank = Bank(
+        [whole, replace(whole, t=whole.t[:0], normals=whole.normals[:0], error=whole.error[:0], cells=whole.cells[:0])]
+    )
+    layer = Layer.of(torch.eye(D).double()[:2], torch.zeros(2).double())
+    assert len(seen_from_both_sides(layer, bank, 1e-6)) == 2

@@ -21,6 +21,21 @@ def test_one_convolution_is_recovered_as_the_dense_layer_it_is() -> None:
     copy = lm.extract("exact", victim(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten()))
     assert copy.findings.exact
     assert copy.findings.units == 32
+    said = copy.notes["convolution"]
+    assert said == "32 of 32 units of the first layer share the weights of 2 kernels (1x3x3), moved over the picture"
+
+
+def test_a_dense_layer_is_not_said_to_be_a_convolution() -> None:
+    copy = lm.extract("exact", victim(nn.Flatten(), nn.Linear(36, 12), nn.ReLU()))
+    assert copy.findings.exact
+    assert copy.notes["convolution"] is None
+
+
+def test_pooling_is_said_to_be_no_such_network() -> None:
+    copy = lm.extract("exact", victim(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()))
+    assert not copy.findings.complete
+    assert not copy.findings.exact
+    assert copy.findings.missing
 
 
 def test_two_convolutions_are_said_to_be_incomplete() -> None:

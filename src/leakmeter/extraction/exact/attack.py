@@ -11,14 +11,13 @@ from torch import Tensor, nn
 
 from leakmeter.errors import BudgetExhausted, NotApplicable, UsageError
 from leakmeter.extraction.base import Attack, AttackJob
-from leakmeter.extraction.exact.asking import DOUBLE, SLOPES, Asker, Pieces
-from leakmeter.extraction.exact.choice import FEWEST, LAYERS, ONE_LAYER, best_copy
+from leakmeter.extraction.exact.asking import DOUBLE, SLOPES, Asker
+from leakmeter.extraction.exact.choice import LAYERS, ONE_LAYER
 from leakmeter.extraction.exact.copy import hand_over, hand_over_deep, layers_of, signed_copy
 from leakmeter.extraction.exact.deep import DeepSearch
-from leakmeter.extraction.exact.fresh import Answers, ask_fresh, ask_undecided
+from leakmeter.extraction.exact.ending import Counting, findings, kept_back, left_open, rather
 from leakmeter.extraction.exact.line import Line
 from leakmeter.extraction.exact.network import OneHidden
-from leakmeter.extraction.exact.output import Known
 from leakmeter.extraction.exact.paper import PaperFailure, SearchRange, recover_s, recover_z
 from leakmeter.extraction.exact.paper_values import check_step, estimate_gradient, step_size
 from leakmeter.extraction.exact.polish import MISFITS, holds, polish
@@ -28,16 +27,17 @@ from leakmeter.extraction.exact.reconstruct import Findings as Search
 from leakmeter.extraction.exact.reconstruct import reconstruct
 from leakmeter.extraction.exact.scan_line import ScanLine
 from leakmeter.extraction.exact.secant import GradientLine
+from leakmeter.extraction.exact.shared import convolution
 from leakmeter.extraction.exact.sharpen import finish
+from leakmeter.extraction.exact.stack import Layer
 from leakmeter.extraction.exact.survey import Surveyor, gradient_survey
 from leakmeter.extraction.exact.value_survey import value_survey
 from leakmeter.extraction.exact.values import ValueLine
-from leakmeter.extraction.findings import Findings, Trial, class_counts, class_entropy
-from leakmeter.oracle.answer import Answer
+from leakmeter.extraction.findings import Findings, Trial
 from leakmeter.oracle.explanations.integrated import IntegratedGradients
 from leakmeter.oracle.oracle import Oracle
 from leakmeter.oracle.view import View
-from leakmeter.seeds import derive, stream
+from leakmeter.seeds import stream
 from leakmeter.victims.spec import VictimSpec
 
 AskGradient = Callable[[Asker, Tensor], Tensor]
@@ -45,27 +45,11 @@ AskGradient = Callable[[Asker, Tensor], Tensor]
 _PATIENCE = {"open": 20, "saturating": 200, "box": 500}
 """Almost every unit lies on the way to any far point in open space; less so where probabilities set limits or a box."""
 
-_VAGUE = 0.1
-"""The share of the far points that may say nothing because rounding would have hidden what is missing."""
-
 _ONE_LAYER, _DEEP = 0.05, 1 / 3
 """The share of the budget that a search for one layer leaves, and of what is left one for several: few of these end."""
 
 _DEEP_PATIENCE = {"gradients": 200, "values": 1000}
 """Units of deeper layers may switch at few points of the space only; a value costs little beside a cell's gradient."""
-
-
-class _Counting(Asker):
-    """Knows which classes answered."""
-
-    def __init__(self, oracle: Oracle) -> None:
-        super().__init__(oracle)
-        self.counts = class_counts(torch.empty(0, dtype=torch.long), oracle.spec.classes)
-
-    def read(self, answer: Answer, x: Tensor) -> Pieces:
-        """The contrasts of an answer."""
-        self.counts += class_counts(answer.labels, answer.classes)
-        return super().read(answer, x)
 
 
 class _Reconstruction(Attack):
@@ -111,10 +95,10 @@ class _Reconstruction(Attack):
     def _secant(
         self, oracle: Oracle, job: AttackJob, line: type[Line], surveyor: Surveyor
     ) -> tuple[nn.Module, Findings]:
-        asker = _Counting(oracle)
+        asker = Counting(oracle)
         space = "box" if not asker.unbounded else "open" if oracle.view.kind == "logits" else "saturating"
         patience = _PATIENCE[space] if self.patience is None else self.patience
-        asker.reserve = _share(oracle, _ONE_LAYER)
+        asker.reserve = kept_back(oracle, _ONE_LAYER)
         with job.progress.task("reconstructing", None):
             found = reconstruct(
                 asker,
@@ -131,24 +115,26 @@ class _Reconstruction(Attack):
             if line is ScanLine and not asker.keeps:
                 finish(asker, found.network, stream(job.seed, "exact", "finish"))
         job.notes["search"] = {"rounds": found.rounds, "lines": found.lines, "quiet_points": found.quiet}
+        first = Layer.of(found.network.normals, -found.network.offsets)
+        job.notes["convolution"] = convolution(first, oracle.spec.input_shape)
         copy: nn.Module = hand_over(found.network, asker.contrasts)
-        missing = _missing(found)
+        missing = left_open(found)
         tried: tuple[Trial, ...] = ()
         if missing is not None and patience:
-            copy, tried = _rather(asker, job, {ONE_LAYER: copy}, None)
+            copy, tried = rather(asker, job, {ONE_LAYER: copy}, None)
         copy = copy.to(job.device)
         if job.curve and job.curve[-1].queries == oracle.ledger.spent():
             job.curve.pop()  # a stop at the very end
         job.observe(copy, oracle.ledger.spent())
-        return copy, _findings(asker, found.network.units, missing, tried)
+        return copy, findings(asker, found.network.units, missing, tried)
 
     def _deep(
-        self, oracle: Oracle, job: AttackJob, asker: _Counting, found: Search, surveyor: Surveyor
+        self, oracle: Oracle, job: AttackJob, asker: Counting, found: Search, surveyor: Surveyor
     ) -> tuple[nn.Module, Findings]:
         """Goes on with the layers above, from the lines that showed them."""
         patience = _DEEP_PATIENCE["gradients" if asker.explained else "values"]
         patience = patience if self.patience is None else self.patience
-        asker.reserve = _share(oracle, _DEEP)
+        asker.reserve = kept_back(oracle, _DEEP)
         search = DeepSearch(asker, surveyor, stream(job.seed, "exact", "deep"))
         search.take([way.survey() for way in found.ways if isinstance(way, GradientLine)])
         known = search.run(patience, self.max_lines)
@@ -156,6 +142,8 @@ class _Reconstruction(Attack):
         layers = [] if known is None else [layer.units for layer in known.stack.layers]
         searched = {"rounds": asker.rounds, "lines": progress.lines, "quiet_points": progress.quiet}
         job.notes.update(search=searched, layers=layers)
+        if layers and known is not None:
+            job.notes["convolution"] = convolution(known.stack.layers[0], oracle.spec.input_shape)
         copies: dict[str, nn.Module] = {ONE_LAYER: hand_over(found.network, asker.contrasts)}
         if known is not None:
             layered: dict[str, nn.Module] = {LAYERS: hand_over_deep(known, asker.contrasts)}
@@ -164,9 +152,9 @@ class _Reconstruction(Attack):
         copy, missing = next(iter(copies.values())), search.missing()
         tried: tuple[Trial, ...] = ()
         if missing is not None:
-            copy, tried = _rather(asker, job, copies, known)
+            copy, tried = rather(asker, job, copies, search.fullest)
         job.observe(copy.to(job.device), oracle.ledger.spent())
-        return copy, _findings(asker, sum(layers), missing, tried)
+        return copy, findings(asker, sum(layers), missing, tried)
 
     def _search(self, delta: float) -> SearchRange:
         assert self.h is not None  # `check` has seen to it
@@ -175,13 +163,13 @@ class _Reconstruction(Attack):
     def _paper(
         self, oracle: Oracle, job: AttackJob, search: SearchRange, gradient: AskGradient, same: float
     ) -> tuple[nn.Module, Findings]:
-        asker, generator = _Counting(oracle), stream(job.seed, "exact", "paper")
+        asker, generator = Counting(oracle), stream(job.seed, "exact", "paper")
         try:
             Z = recover_z(lambda x: gradient(asker, x), oracle.spec.features, search, generator, same)
             s = recover_s(lambda x: _values(asker, x), Z, generator)
         except BudgetExhausted as error:
             raise PaperFailure(f"the budget ended before the paper's algorithm did: {error}") from error
-        return signed_copy(Z, s).to(job.device), _findings(asker, search.h, missing=None)
+        return signed_copy(Z, s).to(job.device), findings(asker, search.h, missing=None)
 
 
 class Exact(_Reconstruction):
@@ -232,37 +220,6 @@ def _integrated(view: View) -> bool:
     return view.kind == "logits" and isinstance(view.explanation, IntegratedGradients) and not view.protections
 
 
-def _share(oracle: Oracle, share: float) -> int:
-    """So much of what is left of the budget; nothing where that is too little to learn or judge by."""
-    kept = int(share * (oracle.remaining or 0))
-    return kept if kept >= FEWEST else 0
-
-
-def _rather(
-    asker: Asker, job: AttackJob, copies: dict[str, nn.Module], known: Known | None
-) -> tuple[nn.Module, tuple[Trial, ...]]:
-    """Spends what is left on fresh points; the best of the copies found and of those learned from their answers."""
-    draws, seed = stream(job.seed, "exact", "fresh"), derive(job.seed, "exact", "learned")
-    job.notes["learned_from"] = len(fresh := ask_fresh(asker, draws))
-
-    def more(student: nn.Module) -> Answers:
-        others = ask_undecided(asker, student, len(fresh), draws)
-        job.notes["learned_from"] += len(others)
-        return others
-
-    with job.progress.task("learning what was not found", None):
-        copy, tried = best_copy(copies, known, fresh, asker.contrasts, seed, more)
-    job.notes["handed_over"] = next((trial.name for trial in tried if trial.chosen), next(iter(copies)))
-    return copy, tried
-
-
-def _findings(asker: _Counting, units: int, missing: str | None, tried: tuple[Trial, ...] = ()) -> Findings:
-    entropy, chosen = class_entropy(asker.counts), next((trial for trial in tried if trial.chosen), None)
-    if missing is not None and chosen is not None:
-        missing = f"{missing}; handed over is {chosen.name}, which names {chosen.held_out:.1%} of fresh points right"
-    return Findings(class_entropy=entropy, complete=missing is None, missing=missing, units=units, tried=tried)
-
-
 def _gradient(asker: Asker, x: Tensor) -> Tensor:
     gradients = asker.ask(x[None]).gradients
     assert gradients is not None
@@ -271,22 +228,6 @@ def _gradient(asker: Asker, x: Tensor) -> Tensor:
 
 def _values(asker: Asker, x: Tensor) -> Tensor:
     return asker.ask(x).values[:, 0]
-
-
-def _missing(found: Search) -> str | None:
-    """What a search that did not end by itself leaves open."""
-    if found.crowded:
-        return "a line bends more often than can be kept track of: the victim is no fully connected ReLU network"
-    if found.exhausted:
-        return f"the budget ended with {found.network.units} units found; what lies beyond them was not asked"
-    if not found.proved:
-        return (
-            f"{found.network.units} units were found on {found.lines} lines and not proved to be all; raise the budget "
-            "or max_lines"
-        )
-    if found.vague > _VAGUE * found.quiet:
-        return f"rounding hides what is left beside the {found.network.units} units found; ask for gradients"
-    return None
 
 
 def _eps(oracle: Oracle) -> float:

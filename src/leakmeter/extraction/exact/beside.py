@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.bank import Bank
+from leakmeter.extraction.exact.decompose import svd
 from leakmeter.extraction.exact.output import least_squares
 from leakmeter.extraction.exact.stack import Layer
 
@@ -22,13 +23,13 @@ def beside(layer: Layer, bank: Bank, left: Tensor, tolerance: float) -> Tensor:
     There are few of them, against the bends that show them, and of the bends that are `left`, [m], most do: where some
     do and others do not, units are missing that are on here and off there.
     """
-    basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
+    basis = svd(layer.weight)[2].T
     rest = bank.normals - bank.normals @ basis @ basis.T
     told = (bank.error < tolerance) & left
     clear = told & (rest.norm(dim=1) > tolerance + 30 * bank.error)
     if int(clear.sum()) <= _MOSTLY * int(told.sum()):
         return layer.weight[:0]
-    values, rows = torch.linalg.svd(rest[clear], full_matrices=False)[1:]
+    values, rows = svd(rest[clear])[1:]
     noise = torch.minimum(bank.error[clear].norm(), tolerance * clear.sum().sqrt())
     found: Tensor = rows[values > 30 * noise.clamp(min=1e-3 * tolerance)]
     if len(found) > int(clear.sum()) // 4:
@@ -66,3 +67,12 @@ def _proportion(left: Tensor, right: Tensor) -> tuple[Tensor, float]:
         typical = float(off.median())
         trust = (off <= _OUTLIER * typical).to(right)
     return found, typical
+
+
+def lacking(layer: Layer, bank: Bank, left: Tensor, tolerance: float) -> float:
+    """The share of bends that show something which no unit of a first layer does, of those `left`, [m]."""
+    basis = svd(layer.weight)[2].T
+    told = left & (bank.error < tolerance)
+    normals = bank.normals[told]
+    rest = (normals - normals @ basis @ basis.T).norm(dim=1)
+    return float((rest > tolerance + 30 * bank.error[told]).double().mean()) if len(normals) else 0.0

@@ -11,6 +11,7 @@ from torch import Tensor
 from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.bank import Bank, cells_of
 from leakmeter.extraction.exact.boundary import find_boundary
+from leakmeter.extraction.exact.extremes import bounds
 from leakmeter.extraction.exact.kinks import CrowdedError
 from leakmeter.extraction.exact.line import SaturatedError
 from leakmeter.extraction.exact.output import Known, regress
@@ -59,8 +60,9 @@ class Progress:
 
 def _precision(asker: Asker) -> Precision:
     """Gradients made from values need room for their steps beside a corner; single precision leaves less to chance."""
-    double = asker.eps < _DOUBLE
-    margins = (1e-3, 1e-5, 1e-7) if double and asker.explained else (1e-1, 1e-2, 1e-3)
+    margins = (1e-1, 1e-2, 1e-3)
+    if asker.explained:
+        margins = (1e-3, 1e-5, 1e-7) if asker.eps < _DOUBLE else (1e-2, 1e-3, 1e-4)
     return Precision(asker.eps**0.4, 3, margins)
 
 
@@ -80,7 +82,9 @@ class DeepSearch:
         """The most units any copy had, and from how many lines."""
         self.known: Known | None = None
         """The copy that was read last, if it has a layer."""
-        self.peeler = Peeler(self.across, lambda: list(self.surveys), _precision(asker))
+        self.fullest: Known | None = None
+        """The copy with most weights known: where none is whole, the rest is learned beside these."""
+        self.peeler = Peeler(self.across, lambda: list(self.surveys), _precision(asker), bounds(asker.spec))
 
     def take(self, surveys: list[Survey]) -> None:
         """Lines that were searched before it was known that there are several layers."""
@@ -144,9 +148,10 @@ class DeepSearch:
         return self._lines() < max(_LINES, 2 * self.grew)
 
     def _more_lines(self, known: Known | None, max_lines: int) -> bool:
-        """One more line in open space, half as many again in a box, where a line meets few of the units."""
+        """One more line in open space, twice as many in a box, where a line meets few of the units."""
         left = [] if known is None else list(known.open)
-        wanted, before = 1 if self.asker.spec.width is None else self._lines() // 2, self._lines()
+        before = self._lines()
+        wanted = 1 if self.asker.spec.width is None else before
         for _ in range(min(wanted, max_lines - before)):
             chosen = int(torch.randint(max(1, len(left)), (1,), generator=self.generator))
             if len(left) > _BENDS:
@@ -199,7 +204,7 @@ class DeepSearch:
         known_places = [survey.origin for survey in self.surveys if not survey.short]
         start = known_places[int(torch.randint(len(known_places), (1,), generator=self.generator))]
         height = int(torch.randint(len(known.stack.layers), (1,), generator=self.generator)) + 1
-        rows = Stack(known.stack.layers[:height]).slopes(start[None], torch.eye(self.asker.d, dtype=start.dtype))[1][0]
+        rows = Stack(known.stack.layers[:height]).slopes(start[None])[1][0]
         return within_sight(self.asker, known, steered_point(spec, rows, self.generator)[None], start)[0]
 
     def across(self, origin: Tensor, along: Tensor, careful: bool) -> Survey | None:
@@ -229,6 +234,8 @@ class DeepSearch:
             return None, x, x.new_empty(0)
         known = regress(reading.stack, x, cells)
         self.known = known if known.stack.layers else None
+        if self.fullest is None or known.weights_known >= self.fullest.weights_known:
+            self.fullest = known
         known.open = Bank(list(self.surveys)).x[: len(reading.open)][reading.open]
         off = self.off(known, x, cells.f)
         return known, x, off

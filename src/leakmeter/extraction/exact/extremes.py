@@ -47,11 +47,10 @@ def _moved(x: Tensor, slope: Tensor, spec: VictimSpec) -> Tensor:
 
 
 def bounds(spec: VictimSpec) -> tuple[Tensor, Tensor]:
-    """Of a box, [d] each."""
-    assert spec.low is not None
-    assert spec.high is not None
-    low, high = (bound.double().expand(spec.input_shape).flatten() for bound in (spec.low, spec.high))
-    return low, high
+    """The least and the largest value of every feature, [d] each."""
+    ends = zip((spec.low, spec.high), (-torch.inf, torch.inf), strict=True)
+    low, high = (torch.as_tensor(end if bound is None else bound).double() for bound, end in ends)
+    return low.expand(spec.input_shape).flatten(), high.expand(spec.input_shape).flatten()
 
 
 def _vertices(spec: VictimSpec) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from leakmeter.extraction.exact.decompose import svd
 from leakmeter.extraction.exact.extremes import bounds
 from leakmeter.extraction.exact.stack import Stack
 from leakmeter.victims.spec import VictimSpec
@@ -42,7 +43,7 @@ def _basis(stack: Stack, spec: VictimSpec) -> Tensor:
     weight = stack.layers[0].weight
     if spec.width is not None or len(weight) >= weight.shape[1]:
         return torch.eye(weight.shape[1], dtype=weight.dtype)
-    basis: Tensor = torch.linalg.svd(weight, full_matrices=False)[2].T
+    basis: Tensor = svd(weight)[2].T
     return basis
 
 

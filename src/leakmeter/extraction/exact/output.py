@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from leakmeter.extraction.exact.decompose import svd
 from leakmeter.extraction.exact.kinks import Trace
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.seeds import stream
@@ -69,11 +70,16 @@ class Known:
         """Values, [n, C]."""
         return torch.addmm(self.bias, self.stack.features(x), self.weight.T)
 
+    @property
+    def weights_known(self) -> int:
+        """How many weights of hidden layers are known."""
+        return sum(int(layer.known.sum()) for layer in self.stack.layers)
+
     def pieces(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Values [n, C] and gradients [n, C, d]."""
         if not self.stack.layers:
             return self(x), self.weight.expand(len(x), -1, -1)
-        z, gradient = self.stack.slopes(x, torch.eye(x.shape[1], dtype=x.dtype))
+        z, gradient = self.stack.slopes(x)
         return self(x), self.weight @ (self.stack.layers[-1].on(z)[:, :, None] * gradient)
 
 
@@ -104,7 +110,7 @@ def _oriented(stack: Stack, solution: Tensor) -> Stack:
     turned, rest = flips(w, c, top.weight)
     top, least = top.turned(turned), _NOTHING * float(w.norm() * top.weight.norm())
     if float(rest.norm()) > least:
-        size, rows = torch.linalg.svd(rest, full_matrices=False)[1:]
+        size, rows = svd(rest)[1:]
         top = top.join(Layer.passing(rows[size > least]))
     return Stack([*stack.layers[:-1], top])
 

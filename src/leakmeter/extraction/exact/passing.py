@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.bank import Bank
+from leakmeter.extraction.exact.decompose import svd
 from leakmeter.extraction.exact.stack import SAME, Layer, Stack
 
 _CELLS = 600
@@ -70,14 +71,14 @@ def _equations(passed: Tensor, on: Tensor, jacobian: Tensor, tolerance: float) -
     """
     seen = _span(passed, tolerance)
     explained = _span(on, tolerance)
-    sizes, directions = torch.linalg.svd(seen.T - (seen.T @ explained) @ explained.T, full_matrices=False)[1:]
+    sizes, directions = svd(seen.T - (seen.T @ explained) @ explained.T)[1:]
     free = directions[sizes > 0.5].T  # what is seen and no known unit explains, [r, s]: sines of angles are 0 or 1
     found = jacobian @ free
     if free.shape[1] < 2:
         return None
     if float(found.norm()) <= 10 * tolerance * float(jacobian.norm()):
         return (passed.new_zeros(0, len(passed)),) * 2
-    size, rows = torch.linalg.svd(found, full_matrices=True)[1:]
+    size, rows = svd(found, full=True)[1:]
     rank = int((size > 10 * tolerance * float(jacobian.norm())).sum())
     if rank >= free.shape[1]:
         return None
@@ -89,7 +90,7 @@ def _span(rows: Tensor, tolerance: float) -> Tensor:
     """An orthonormal basis [r, k] of what rows [n, r] span."""
     if not len(rows):
         return rows.T
-    size, basis = torch.linalg.svd(rows, full_matrices=False)[1:]
+    size, basis = svd(rows)[1:]
     found: Tensor = basis[size > 10 * tolerance * size[0]].T
     return found
 
@@ -99,7 +100,7 @@ def _solutions(zeros: list[Tensor], effects: list[Tensor], tolerance: float) -> 
     places = torch.cat([torch.full((len(part),), i) for i, part in enumerate(zeros)])
     equations, trust = torch.cat(zeros), zeros[0].new_ones(len(zeros))
     for _ in range(_ROUNDS):  # places that do not fit count less
-        size, rows = torch.linalg.svd(equations * trust[places, None], full_matrices=False)[1:]
+        size, rows = svd(equations * trust[places, None])[1:]
         off = torch.stack([(part @ rows[-1]).norm() for part in zeros])
         does = torch.stack([(part @ rows[-1]).norm() for part in effects]).clamp(min=1e-300)
         trust = 1 / (1 + (off / (off / does).quantile(0.25).clamp(min=tolerance / 10) / does).square())
@@ -128,6 +129,6 @@ def switched(stack: Stack, bank: Bank, i: int, basis: Tensor, tolerance: float) 
     side = (
         1.0 if float((below.features(bank.x) @ row + bias > 0).double().mean()) > 0.5 else -1.0
     )  # on nearly everywhere
-    others = torch.linalg.svd(mixture[None], full_matrices=True)[2][1:]
+    others = svd(mixture[None], full=True)[2][1:]
     unit = Layer.of(side * row[None], side * bias[None])
     return top[~top.linear].join(unit).join(Layer.passing(others @ rows))

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.bank import Bank, cells_of, claims, first_layer
-from leakmeter.extraction.exact.beside import beside
+from leakmeter.extraction.exact.beside import beside, lacking
+from leakmeter.extraction.exact.corners import Box
+from leakmeter.extraction.exact.decompose import svd
 from leakmeter.extraction.exact.follow import Followed, follow
 from leakmeter.extraction.exact.output import passed_by
 from leakmeter.extraction.exact.passing import passing_rows, switched
@@ -26,6 +28,8 @@ _UNSEEN = 0.2
 _FAILURES, _FEW, _MANY_LINES = 48, 12, 9
 """Bends tried in vain as units that no other bend shows; fewer while lines are few: one more shows more."""
 _STARTS = 4
+_LACKING = 0.02
+"""The share of bends that may show something no unit of the first layer does, before single weights are asked for."""
 _LAST = 0.1
 """The share of bends that nothing explains below which a layer is taken for the last hidden one."""
 _TOLD, _SAMPLE = 0.1, 64
@@ -46,13 +50,15 @@ class Reading:
 class Peeler:
     """Finds layers in the bends of lines; asks for single weights where no line shows them."""
 
-    def __init__(self, explore: Explore, surveys: Callable[[], list[Survey]], precision: Precision) -> None:
-        self.explore, self.surveys, self.precision = explore, surveys, precision
+    def __init__(self, explore: Explore, surveys: Callable[[], list[Survey]], precision: Precision, box: Box) -> None:
+        self.explore, self.surveys, self.precision, self.box = explore, surveys, precision, box
         self.suspects = Suspects(explore, precision.tolerance)
         self.tried: set[tuple[float, ...]] = set()
         self.kept: list[Layer] = []
         """Layers with rows that were followed, which took many questions: they are not read again."""
         self.followed = False
+        self.whole = True
+        """Whether the first layer shows all that units above see: else these are elsewhere than they seem to be."""
         self.vain = 0
         """Bends tried in vain since lines were last read."""
 
@@ -67,6 +73,7 @@ class Peeler:
         layer = first_layer(bank, self.precision.tolerance)
         if layer is None:
             return reading
+        layer = layer.join(self.suspects.met_once(layer, bank))
         if self.kept and not self._more(bank, layer):
             layer = self.kept[0]
         else:
@@ -80,16 +87,22 @@ class Peeler:
             layer = layer.join(Layer.passing(beside(layer, bank, reading.open, self.precision.tolerance)))
             reading.stack.layers[0] = layer
             self._see(layer)
+        self.whole = lacking(layer, bank, reading.open, self.precision.tolerance) <= _LACKING
         while reading.stack.layers and bool(reading.open.any()) and self._on_top(reading, bank):
             pass
         again = again if self._leftovers(reading, bank, deeper=again > 0) else 0
         self.kept = reading.stack.layers if self.followed else []
         return self._read(again - 1) if again else reading
 
+    def _even(self) -> bool:
+        """Whether single weights took no more questions yet than lines."""
+        asked = [(len(survey.cells.t), survey.short) for survey in self.surveys()]
+        return sum(n for n, short in asked if short) <= sum(n for n, short in asked if not short)
+
     def _see(self, layer: Layer) -> None:
         """Looks along the directions that a first layer sees."""
-        basis = torch.linalg.svd(layer.weight, full_matrices=False)[2].T
-        self.weights = Weights(self.explore, self.precision, basis)
+        basis = svd(layer.weight)[2].T
+        self.weights = Weights(self.explore, self.precision, basis, self.box, self._even)
 
     def _more(self, bank: Bank, layer: Layer) -> bool:
         """Whether lines confirm units of a first layer that the kept one lacks."""
@@ -137,7 +150,7 @@ class Peeler:
         stack = reading.stack
         stack.layers.append(layer)
         keep, matched = self._confirmed(stack, bank)
-        if not bool(layer.known[keep].all()):
+        if self.whole and not bool(layer.known[keep].all()):
             stack.layers[-1], refuted = self.weights.complete(stack, bank, keep, matched)
             keep, matched = self._confirmed(stack, bank)
             keep &= ~refuted
@@ -309,7 +322,7 @@ class Peeler:
         found = evidence(below, *args, self.weights.basis, self.precision.tolerance)
         row = Layer.of(found.row[:, :-1].clone(), found.row[:, -1].clone(), found.known[:, :-1].clone())
         single = Stack([*below.layers, row])
-        told = bool(found.fits[0]) and bool(found.known[0, -1])
+        told = self.whole and bool(found.fits[0]) and bool(found.known[0, -1])
         outcome = self.weights.ask(single, 0, bank.x[i]) if told else None
         followed = self._follow(below, bank, i) if wide and not told else None
         if followed is not None:

@@ -129,7 +129,7 @@ def switching_points(stack: Stack, starts: Tensor, spec: VictimSpec, steps: int 
         for side in (1.0, -1.0):
             x = starts[:4].clone()
             for step in range(steps):
-                slope = stack.slopes(x, torch.eye(x.shape[1], dtype=x.dtype))[1][:, unit]
+                slope = stack.slopes(x)[1][:, unit]
                 length = starts[:4].norm(dim=1, keepdim=True) * 2.0 ** (step / 10) / steps
                 x = x + side * length * slope / slope.norm(dim=1, keepdim=True).clamp(min=1e-300)
                 x = spec.clamp(x.reshape(-1, *spec.input_shape)).flatten(1)

@@ -23,6 +23,8 @@ _EVEN = 0.1
 """The share of the outputs' directions that is taken to be even, whatever bends show."""
 _FEW, _ENOUGH = 2, 24
 """Bends of a unit from which something is expected of it; and so many are looked at."""
+_SETTLED = 20.0
+"""Where odds are above e to the so many, they are not computed again."""
 _MOST = 20.0
 """The largest logarithm of odds that one bend may add: the noise is a guess."""
 
@@ -56,7 +58,11 @@ def odds(stack: Stack, bank: Bank, matched: Tensor, basis: Tensor, tolerance: fl
     whiten = torch.linalg.inv((1 - _EVEN) * outputs + _EVEN * even)
     mean, spread = _usual(bends.unit, bends.term, len(found))
     linear = stack.layers[-1].linear
+    settled = torch.zeros_like(linear)
     for _ in range(_ROUNDS):
+        asked = (~settled[bends.unit]).nonzero()[:, 0]
+        if not len(asked):
+            break
         on = torch.where(linear, 1.0, torch.sigmoid(torch.sign(bends.z) * found))
         # a unit that faces the other way is on where it is negative here, and then its gradient is the opposite
         expected = torch.where(linear, 0.0, torch.sign(bends.z)) * on
@@ -64,11 +70,12 @@ def odds(stack: Stack, bank: Bank, matched: Tensor, basis: Tensor, tolerance: fl
         vote = torch.cat(
             [
                 _votes(bends, rows, expected[rows, :, None] * mean, power[rows], whiten, tolerance)
-                for rows in torch.split(torch.arange(len(size)), _CHUNK)
+                for rows in torch.split(asked, _CHUNK)
             ]
         )
-        new = torch.zeros_like(found).index_add(0, bends.unit, vote.clamp(-_MOST, _MOST))
-        found = (found + new) / 2
+        new = torch.zeros_like(found).index_add(0, bends.unit[asked], vote.clamp(-_MOST, _MOST))
+        found = torch.where(settled, found, (found + new) / 2)
+        settled |= (found * new > 0) & (torch.minimum(found.abs(), new.abs()) > _SETTLED)
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -45,15 +47,16 @@ def _shown(bank: Bank) -> tuple[Tensor, Tensor]:
     precise = bank.error <= _PRECISE
     places, rows = [bank.x[precise]], [bank.normals[precise]]
     for survey in bank.surveys:
-        ends = survey.cells.t[[0, -1]] if len(survey.cells.t) else survey.cells.t
-        for place, jacobian in zip(survey.at(ends), survey.cells.g[[0, -1]], strict=False):
+        ends = survey.cells[torch.tensor([0, -1])] if len(survey.cells.t) else survey.cells
+        for place, jacobian in zip(survey.at(ends.t), ends.g, strict=False):
             places.append(place.expand(len(jacobian), -1))
             rows.append(jacobian / jacobian.norm().clamp(min=1e-300))
     return torch.cat(places), torch.cat(rows)
 
 
 def _hidden(rows: Tensor, row: Tensor) -> float:
-    """The part of a row [r] that rows [n, r] do not show."""
-    size, directions = torch.linalg.eigh(rows.T @ rows)
-    blind = directions[:, size <= _FAINT]
-    return float((blind.T @ row).norm())
+    """The part of a row [r] that rows [n, r] do not show, as good as: of what they show faintly a part counts."""
+    shown = rows.T @ rows
+    shown.diagonal().add_(_FAINT / 10)
+    blind = torch.cholesky_solve(row[:, None], torch.linalg.cholesky(shown))[:, 0]
+    return math.sqrt(float(_FAINT / 10 * (row @ blind)))

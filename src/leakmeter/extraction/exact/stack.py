@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -21,6 +22,14 @@ class Layer:
     """Which units have no ReLU, [h]."""
     known: Tensor
     """Which weights are known, [h, units below]; the others are zero here."""
+    seen: ClassVar[tuple[Tensor, Tensor] | None] = None
+    """The basis along which the rows were last asked for, and what that came to."""
+
+    def along(self, basis: Tensor) -> Tensor:
+        """The rows along the columns of a basis [d, r], computed once: a first layer never changes in place."""
+        if self.seen is None or self.seen[0] is not basis:
+            self.seen = basis, self.weight @ basis  # type: ignore[misc]
+        return self.seen[1]
 
     @staticmethod
     def of(weight: Tensor, bias: Tensor, known: Tensor | None = None) -> Layer:
@@ -102,10 +111,19 @@ class Stack:
         below = Stack(self.layers[:-1]).features(x)
         return (below != 0).to(x) @ (~self.layers[-1].known).T.to(x) == 0
 
-    def slopes(self, x: Tensor, basis: Tensor) -> tuple[Tensor, Tensor]:
-        """What the last layer compares with zero, [n, h], and its gradient along the columns of `basis`, [n, h, r]."""
-        zs = self.inputs(x)
-        gradient = (self.layers[0].weight @ basis).expand(len(x), -1, -1)
+    def slopes(self, x: Tensor, basis: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """What the last layer compares with zero, [n, h], and its gradient, [n, h, d] or along a `basis`, [n, h, r]."""
+        zs, first = self.inputs(x), self.layers[0]
+        gradient = (first.weight if basis is None else first.along(basis)).expand(len(x), -1, -1)
         for layer, below, z in zip(self.layers[1:], self.layers, zs, strict=False):
             gradient = layer.weight @ (below.on(z)[:, :, None] * gradient)
         return zs[-1], gradient
+
+    def slope(self, x: Tensor, unit: int, basis: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of one unit of the last layer, [n] and [n, r], from the top down: that never needs all gradients."""
+        zs = self.inputs(x)
+        row = self.layers[-1].weight[unit].expand(len(x), -1)
+        for height in range(len(self.layers) - 2, -1, -1):
+            layer = self.layers[height]
+            row = (row * layer.on(zs[height])) @ (layer.weight if height else layer.along(basis))
+        return zs[-1][:, unit], row if len(self.layers) > 1 else row @ basis

@@ -5,8 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from leakmeter.extraction.exact.bank import Bank
-from leakmeter.extraction.exact.stack import Layer
+from leakmeter.extraction.exact.bank import Bank, claims
+from leakmeter.extraction.exact.decompose import svd
+from leakmeter.extraction.exact.sight import seen_from_both_sides
+from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.weights import Explore
 from leakmeter.seeds import stream
 
@@ -39,27 +41,63 @@ class Suspects:
             found[unit] = _dependent(layer.weight[~rare], layer.weight[unit]) if stands is None else not stands
         return found
 
+    def met_once(self, layer: Layer, bank: Bank) -> Layer:
+        """Units of the first layer that one line has met, as bends elsewhere on their hyperplanes show.
+
+        What is asked about are bends at which something shows that no known unit does, and nothing on one side.
+        """
+        found = layer[:0]
+        if int(bank.long.sum()) < _ENOUGH:
+            return found
+        basis = svd(layer.weight)[2].T
+        rest = (bank.normals - bank.normals @ basis @ basis.T).norm(dim=1)
+        new = bank.clear & bank.long[bank.line] & ~bank.above & (rest > self.tolerance + 30 * bank.error)
+        rows = new.nonzero()[:, 0]
+        rows = rows[bank.error[rows].argsort()]
+        units = Layer.of(bank.normals[rows], -(bank.normals[rows] * bank.x[rows]).sum(1))
+        everything = svd(layer.join(units).weight)[2].T
+        matched, missing = claims(Stack([units]), bank, everything, self.tolerance)
+        likely = matched.any(0) & (missing == 0)
+        fresh = [i for i in likely.nonzero()[:, 0].tolist() if self._asked(units, i) is None]
+        likely[fresh] = ~seen_from_both_sides(units[torch.tensor(fresh, dtype=torch.long)], bank, self.tolerance)
+        for i in likely.nonzero()[:, 0].tolist():
+            both = layer.join(found).join(units[i : i + 1])
+            if not bool(both.doubles()[-1]) and self._stands(both, len(both.bias) - 1, bank, matched[:, i]):
+                found = found.join(units[i : i + 1])
+        return found
+
     def _stands(self, layer: Layer, unit: int, bank: Bank, matched: Tensor) -> bool | None:
         """Whether it is a unit of the first layer; None where no place was found to ask at."""
-        row = torch.cat([layer.weight[unit], layer.bias[unit : unit + 1]])
-        for known, stands in self.asked:
-            if 1 - float(torch.cosine_similarity(known, row, dim=0).abs()) <= self.tolerance**2:
-                return stands
-        bends = [self._bends(layer, unit, bank, matched) for _ in range(_PLACES)]
-        told = [bend for bend in bends if bend is not None]
-        if not told:
-            return None
-        self.asked.append((row, any(told)))
-        return any(told)
+        stands = self._asked(layer, unit)
+        if stands is not None:
+            return stands
+        for attempt in range(_PLACES):
+            told = None if stands else self._bends(layer, unit, bank, matched, attempt)
+            stands = stands if told is None else told
+        if stands is not None:
+            self.asked.append((_row(layer, unit), stands))
+        return stands
 
-    def _bends(self, layer: Layer, unit: int, bank: Bank, matched: Tensor) -> bool | None:
+    def _asked(self, layer: Layer, unit: int) -> bool | None:
+        """What came of asking about a unit; None where nobody did."""
+        if not self.asked:
+            return None
+        known = torch.stack([known for known, _ in self.asked])
+        alike = 1 - torch.cosine_similarity(known, _row(layer, unit)[None]).abs() <= self.tolerance**2
+        return self.asked[int(alike.int().argmax())][1] if bool(alike.any()) else None
+
+    def _bends(self, layer: Layer, unit: int, bank: Bank, matched: Tensor, attempt: int) -> bool | None:
         """Whether the victim bends at another place of a unit's hyperplane; None where no place was found."""
-        place = _place(layer, unit, bank, matched)
+        place = _place(layer, unit, bank, matched, stream(len(bank.x), "exact", "suspects", str(attempt)))
         survey = None if place is None else self.explore(*place, False)
         if survey is None or not bool(survey.alive.any()):
             return None
         cosine = (survey.normals @ layer.weight[unit]).abs() / layer.weight[unit].norm()
         return bool((1 - cosine <= (self.tolerance + 10 * survey.error.clamp(max=0.03)).square()).any())
+
+
+def _row(layer: Layer, unit: int) -> Tensor:
+    return torch.cat([layer.weight[unit], layer.bias[unit : unit + 1]])
 
 
 def _dependent(rows: Tensor, row: Tensor) -> bool:
@@ -70,16 +108,17 @@ def _dependent(rows: Tensor, row: Tensor) -> bool:
     return float((row - q @ (q.T @ row)).norm()) <= _DEPENDENT * float(row.norm())
 
 
-def _place(layer: Layer, unit: int, bank: Bank, matched: Tensor) -> tuple[Tensor, Tensor] | None:
+def _place(
+    layer: Layer, unit: int, bank: Bank, matched: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor] | None:
     """A short line across a unit's hyperplane, on the way between two bends, in a cell where it was not met.
 
-    Of many such ways the one on which the other units are farthest from switching.
+    Of many such places, beside which no other unit switches, the one farthest from where the unit was met.
     """
     z = bank.x @ layer.weight[unit] + layer.bias[unit]
     low, high = ((z * side > 0).nonzero()[:, 0] for side in (-1, 1))
     if not len(low) or not len(high):
         return None
-    generator = stream(len(bank.x), "exact", "suspects")
     i, j = (side[torch.randint(len(side), (_PAIRS,), generator=generator)] for side in (low, high))
     way = bank.x[j] - bank.x[i]
     origin = bank.x[i] + (z[i] / (z[i] - z[j]))[:, None] * way
@@ -88,7 +127,8 @@ def _place(layer: Layer, unit: int, bank: Bank, matched: Tensor) -> tuple[Tensor
     seen = (bank.x[matched] @ layer.weight.T + layer.bias) > 0
     others = torch.arange(len(layer.bias)) != unit
     apart = ((at > 0)[:, None] != seen)[:, :, others].any(2).all(1)
-    best = int(torch.where(apart, clear, 0.0).argmax())
+    far = torch.cdist(origin, bank.x[matched]).amin(1)
+    best = int(torch.where(apart & (clear >= _CLEAR), far, -1.0).argmax())
     if not bool(apart[best]) or float(clear[best]) < _CLEAR:
         return None
     return origin[best], way[best] * min(_SHORT, float(clear[best]) / 2)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.bank import Bank
-from leakmeter.extraction.exact.corners import Corner, find_corner
+from leakmeter.extraction.exact.corners import Box, Corner, find_corner
 from leakmeter.extraction.exact.rows import pinned
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.extraction.exact.survey import Survey
@@ -19,6 +19,8 @@ Explore = Callable[[Tensor, Tensor, bool], Survey | None]
 
 Trusting at first that it bends once (see `kinks.search`); carefully, if asked to, and nothing is asked twice."""
 _STARTS = 4
+_CERTAIN = 4
+"""Lines on which a unit was met that no corner refutes: there, another unit may be missing."""
 _RECALLED = 16
 """Bends of earlier short lines that are tried before a new one is asked for."""
 
@@ -35,18 +37,24 @@ class Precision:
     """How near to hyperplanes a corner may be."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Weights:
     """Completes rows; `basis` [d, r] spans what the first layer's units see."""
 
     explore: Explore
     precision: Precision
     basis: Tensor
+    box: Box
+    worthwhile: Callable[[], bool]
+    """Whether to ask for single weights rather than for another line."""
+    most: int = 2**20
+    """Weights to ask for at once."""
 
     def complete(self, stack: Stack, bank: Bank, wanted: Tensor, matched: Tensor) -> tuple[Layer, Tensor]:
         """The last layer with the wanted units' [h] weights asked for; and which of them turned out to be none, [h]."""
         full = Stack([*stack.layers[:-1], stack.layers[-1].clone()])
         top, refuted = full.layers[-1], torch.zeros_like(wanted)
+        lines = bank.lines_of(matched)
         for unit in (wanted & ~top.known.all(1)).nonzero()[:, 0].tolist():
             self._recall(full, unit, bank)
             starts = bank.x[matched[:, unit]]
@@ -54,7 +62,7 @@ class Weights:
             for start in starts[starts.norm(dim=1).argsort()][:_STARTS]:
                 if not bool(top.known[unit].all()):
                     outcomes.add(self.ask(full, unit, start))
-            refuted[unit] = False in outcomes and not bool(top.known[unit].all())
+            refuted[unit] = False in outcomes and not bool(top.known[unit].all()) and int(lines[unit]) < _CERTAIN
         return top, refuted
 
     def _recall(self, stack: Stack, unit: int, bank: Bank) -> None:
@@ -62,8 +70,8 @@ class Weights:
         below, top = Stack(stack.layers[:-1]), stack.layers[-1]
         rows = (~bank.long[bank.line] & bank.clear).nonzero()[:, 0]
         while len(rows):
-            z, gradient = stack.slopes(bank.x[rows], self.basis)
-            near = z[:, unit].abs() / gradient[:, unit].norm(dim=1).clamp(min=1e-300) / (1 + bank.x[rows].norm(dim=1))
+            z, gradient = stack.slope(bank.x[rows], unit, self.basis)
+            near = z.abs() / gradient.norm(dim=1).clamp(min=1e-300) / (1 + bank.x[rows].norm(dim=1))
             unknown = ((below.features(bank.x[rows]) != 0) & ~top.known[unit]).any(1)
             order = torch.where(unknown, near, torch.inf).argsort()[:_RECALLED]
             order = order[near[order] <= self.precision.margins[0]]
@@ -74,20 +82,23 @@ class Weights:
         """More bends of a unit of the last layer, where weights it lacks can be seen; changes its row in place.
 
         False where a bend was not there that should have been: then it is no unit of this layer. None where no place
-        was found to ask at. All weights at once if there is a place for it, else half of them, and so on.
+        was found to ask at. All weights at once if there is a place for it, else the half whose units are nearer to
+        switching, and so on; twice as many as were last found a place for.
         """
         top, below = stack.layers[-1], Stack(stack.layers[:-1])
-        wanted = ~top.known[unit]
-        while bool(wanted.any()):
-            corner = find_corner(stack, unit, wanted, start, self.basis, self.precision.margins)
+        layer, most = below.layers[-1], self.most if self.worthwhile() else 0
+        away = below.inputs(start[None])[-1][0].abs() / layer.weight.norm(dim=1).clamp(min=1e-300)
+        while most and not bool(top.known[unit].all()):
+            rows = torch.where(top.known[unit], torch.inf, away).argsort()[: min(most, int((~top.known[unit]).sum()))]
+            wanted = torch.zeros_like(top.known[unit]).index_fill(0, rows, True)
+            corner = find_corner(stack, unit, wanted, start, self.precision.margins, self.box)
             if corner is None:
-                half = wanted.nonzero()[:, 0][: int(wanted.sum()) // 2]
-                wanted = torch.zeros_like(wanted).index_fill(0, half, True)
+                most = len(rows) // 2
                 continue
+            self.most = most = max(2 * len(rows), self.most // 2)
             outcome = self._survey(below, top, unit, corner)
             if not outcome:
                 return outcome
-            wanted = ~top.known[unit]
         return True if bool(top.known[unit].all()) else None
 
     def _survey(self, below: Stack, top: Layer, unit: int, corner: Corner) -> bool | None:
