@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from leakmeter.errors import UsageError
+from leakmeter.studies import provenance
 from leakmeter.studies.provenance import fingerprint
 from leakmeter.studies.record import Record
 
@@ -18,6 +20,29 @@ def test_a_record_says_what_measured_it_and_keeps_its_cells(tmp_path: Path) -> N
     assert (written["command"], written["code"], written["seeds"]) == ("leakmeter study it", fingerprint(), [0])
     assert "commit" in written
     assert Record(tmp_path, "it", "", {}).cell("a", lambda: 2) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        ("extraction/dast.py", True),
+        ("seeds.py", True),
+        ("compute.py", True),
+        ("report/html.py", False),
+        ("cli.py", False),
+    ],
+)
+def test_code_that_may_change_a_figure_is_in_the_fingerprint(
+    file: str, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So an attack's new default makes new copies; a page's new colour does not."""
+    copy = tmp_path / "leakmeter"
+    shutil.copytree(provenance.ROOT, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(provenance, "ROOT", copy)
+    before = fingerprint.__wrapped__()
+    assert before == fingerprint()
+    (copy / file).write_text((copy / file).read_text() + "# changed\n")
+    assert (fingerprint.__wrapped__() != before) is told
 
 
 @pytest.mark.parametrize("code", ["0123456789abcdef", None])
