@@ -38,6 +38,21 @@ def test_learning_is_settled_where_the_share_foreseen_comes_near_its_highest() -
     assert settled(answers) == 30
 
 
+@pytest.mark.parametrize(
+    ("dataset", "accuracy", "verdict"),
+    [("mnist", 0.95, "met"), ("mnist", 0.5, "missed"), ("fashion-mnist", 0.95, "undecided")],
+)
+def test_learning_that_ends_early_is_worth_nothing_where_the_copy_is_worse(
+    dataset: str, accuracy: float, verdict: str
+) -> None:
+    cell = {
+        "curve": [{"queries": 10, "accuracy": accuracy}],
+        "notes": {"answers": [{"queries": 10, "foreseen": 0.9, "class_entropy": 2.3}]},
+    }
+    (row,) = ROWS["codfe-table3"]({"cells": {f"{dataset}/probs/codfe/seed0": cell}})
+    assert row.verdict == verdict
+
+
 def test_a_curve_is_read_at_or_before_a_number_of_queries() -> None:
     cell = {"curve": [{"queries": 10}, {"queries": 20}, {"queries": 30}]}
     assert at(cell, 25)["queries"] == 20

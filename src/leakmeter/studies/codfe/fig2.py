@@ -25,9 +25,9 @@ ARMS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 DATASETS = ("mnist", "fashion-mnist")
 VIEWS = ("probs", "labels")
-STOPS = [10_000 * k for k in range(1, 6)]
-"""Of CoDFe. The paper goes on to 350,000 and 450,000 queries. As we mended it, its probabilities pass the paper's
-accuracy by 40,000, its labels on one seed of three by then and on all by 70,000; three seeds so long take hours."""
+STOPS = [10_000 * k for k in range(1, 11)]
+"""Of CoDFe. The paper goes on to 350,000 and 450,000 queries. As we mended it, it passes the paper's accuracy on MNIST
+by 40,000 with probabilities and by 70,000 with labels."""
 PAPER = {"codfe": {"mnist/probs": 0.91, "mnist/labels": 0.89}, "dast": {"mnist/probs": 0.30, "mnist/labels": 0.52}}
 """Accuracies in the paper's text, at about 350,000 queries."""
 
@@ -56,7 +56,7 @@ def _told(name: str, cells: list[dict[str, Any]]) -> Row:
 
 
 def filled(record: Record, settings: StudyOptions) -> Iterator[dict[str, list[dict[str, Any]]]]:
-    """Every arm, view, dataset and seed, MNIST first; after each cell, all there are by `dataset/view/arm`."""
+    """Every arm, dataset, view and seed, CoDFe as we mended it first; after each cell, all by `dataset/view/arm`."""
     for dataset, view, arm in _grid():
         for seed in settings.numbers:
             record.cell(f"{dataset}/{view}/{arm}/seed{seed}", partial(_cell, settings, dataset, view, arm, seed))
@@ -67,7 +67,7 @@ def filled(record: Record, settings: StudyOptions) -> Iterator[dict[str, list[di
 
 
 def _grid() -> list[tuple[str, str, str]]:
-    return [(dataset, view, arm) for dataset in DATASETS for arm in ARMS for view in VIEWS]
+    return [(dataset, view, arm) for arm in ARMS for dataset in DATASETS for view in VIEWS]
 
 
 def _cell(settings: StudyOptions, dataset: str, view: str, arm: str, seed: int) -> dict[str, Any]:
