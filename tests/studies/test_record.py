@@ -84,6 +84,9 @@ def test_what_is_held_says_how_many_seeds_and_how_long(tmp_path: Path) -> None:
     for seed in (0, 1):
         record.cell(f"a/seed{seed}", lambda: {"seconds": 90})
     assert held("it", tmp_path).startswith("2 seeds, ")  # of the three that were asked for
+    Record(tmp_path / "it-more", "it", "leakmeter study it --seed 0 --seeds 1", {}).cell("a/seed0", lambda: {})
+    assert held("it", tmp_path).endswith(" + 1 seed, time not recorded")  # a part of it
+    shutil.rmtree(tmp_path / "it-more")
     written = json.loads((tmp_path / "it" / "it.json").read_text())
     for seconds, told in ((0, "3 min"), (7, "7 s"), (7200, "120 min")):
         (tmp_path / "it" / "it.json").write_text(json.dumps(written | {"seconds": seconds}))
