@@ -42,15 +42,23 @@ class Item:
 
 
 @cache
-def rows(study: str, folder: str = "") -> list[Row]:
+def rows(study: str, record: str = "") -> list[Row]:
     """What a study found; nothing: it was not run."""
-    path = ROOT / "results" / (folder or study) / f"{study}.json"
+    path = ROOT / "results" / f"{record or f'{study}/{study}'}.json"
     return ROWS[study](json.loads(path.read_text())) if path.exists() else []
 
 
-def told(study: str, *begins: str, folder: str = "") -> Callable[[], list[Row]]:
-    """The rows of a study whose names begin like this, in that order; all of them if nothing is given."""
-    return lambda: [row for begin in begins or ("",) for row in rows(study, folder) if row.what.startswith(begin)]
+def told(study: str, *begins: str, records: tuple[str, ...] = ("",)) -> Callable[[], list[Row]]:
+    """The rows of a study whose names begin like this, in that order; all of them if nothing is given.
+
+    Of several records, each a file under results/, the first that has a row tells it: those of most seeds stand first.
+    """
+
+    def found() -> list[Row]:
+        known = {row.what: row for record in reversed(records) for row in rows(study, record)}
+        return [row for begin in begins or ("",) for what, row in known.items() if what.startswith(begin)]
+
+    return found
 
 
 def run(study: str, cost: str, flags: str = "--seed 0 --seeds 3") -> str:

@@ -241,3 +241,10 @@ def one_at_a_time(found: dict[str, Any]) -> tuple[str]:
     """Every setting of `milli-gaussian` and what it reaches."""
     cells = {key.rpartition(" | ")[0]: cell["accuracy"] for key, cell in found["cells"].items()}
     return ("; ".join(f"{name} {100 * accuracy:.1f} %" for name, accuracy in cells.items()),)
+
+
+def hull(found: dict[str, Any]) -> tuple[Any, ...]:
+    """How far the dual bound is from its program at most, and on how many networks below that of the ReLU's hull."""
+    cell = found["cells"]["100 programs"]
+    assert cell["above_hull"] < 1e-9
+    return cell["largest_difference"], cell["looser_than_hull"]
