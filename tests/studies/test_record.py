@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,15 @@ def test_cells_of_other_code_are_not_put_together(tmp_path: Path, code: str | No
     (tmp_path / "it.json").write_text(json.dumps(written))
     with pytest.raises(UsageError, match=r"measured by other code \(commit abc\)"):
         Record(tmp_path, "it", "", {})
+
+
+def test_a_study_without_cells_has_its_time_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 100, 7))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    record = Record(tmp_path, "it", "", {})
+    assert record.write(region=[1, 2])["seconds"] == 7
+    record.cell("a", lambda: 1)
+    assert record.content["seconds"] == 14
 
 
 def test_two_processes_fill_one_record(tmp_path: Path) -> None:
