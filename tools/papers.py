@@ -55,8 +55,11 @@ def told(study: str, *begins: str, records: tuple[str, ...] = ("",)) -> Callable
     """
 
     def found() -> list[Row]:
-        known = {row.what: row for record in reversed(records) for row in rows(study, record)}
-        return [row for begin in begins or ("",) for what, row in known.items() if what.startswith(begin)]
+        known: list[Row] = []
+        for record in records:
+            told_already = {row.what for row in known}
+            known += [row for row in rows(study, record) if row.what not in told_already]
+        return [row for begin in begins or ("",) for row in known if row.what.startswith(begin)]
 
     return found
 
