@@ -79,8 +79,8 @@ def page() -> str:
         "",
         "Written by `python tools/papers.py` from the JSON under `results/`; a test fails where they differ.",
         "Each study's command, commit and seeds stand in its JSON; `leakmeter study NAME --list` prints all its rows.",
-        "What was not run has its command and an estimate of its cost on one core. Rates over seeds have their range by",
-        "seed and two intervals of 95 %: of these seeds on all inputs, and of any seed, of which nothing is assumed",
+        "What was not run has its command and an estimate of its cost on one core. Rates over seeds have their range",
+        "by seed and two intervals of 95 %: of these seeds on all inputs, and of any seed, of which nothing is assumed",
         "([which interval is of what](intervals.md)): three seeds leave the latter wide, however well they agree.",
     ]
     for title, items in PAPERS.items():
