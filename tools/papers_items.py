@@ -29,7 +29,7 @@ def _milli(figure: int) -> list[Row]:
     return [*told(f"milli-fig{figure}")(), *(row for row in told("milli-cifar10")() if row.what in CIFAR10[figure])]
 
 
-_TABLE1 = tuple(f"codfe-table1{part}/codfe-table1" for part in ("-fashion-mnist", "-seeds", ""))
+_TABLE1 = tuple(f"codfe-table1{part}/codfe-table1" for part in ("-seeds", ""))
 _COPIES = tuple(f"codfe-fig2{part}/codfe-fig2" for part in ("-fashion-mnist", ""))
 """CoDFe's own copies of three seeds; then those that were made on one."""
 
