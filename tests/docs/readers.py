@@ -221,3 +221,30 @@ def defended(found: dict[str, Any]) -> tuple[float, ...]:
     lied = "misinformation:0.9"
     others = min(value for name, value in best.items() if name not in ("none", lied))
     return found["budgets"]["mnist"], best["none"], best[lied], rows[lied]["accuracy_loss"], others
+
+
+def hostile(found: dict[str, Any]) -> tuple[Any, ...]:
+    """What damaged files and a hostile server did: mutations a format, formats, and the storm's counts."""
+    storm = found["storm"]
+    files = [each for key, each in found.items() if key.startswith("file: ")]
+    assert all(each["tracebacks"] == each["crashes"] == 0 for each in files)
+    assert max(each["slowest"] for each in files) < 5
+    assert max(each["largest"] for each in files) < 1e9
+    assert storm["finished"] == storm["runs"]
+    assert storm["runs_with_uncounted_rows"] == storm["runs_over_budget"] == 0
+    (mutations,) = {each["mutations"] for each in files}
+    counts = (storm[key] for key in ("runs", "behaviours", "kills", "rows_seen", "rows_counted"))
+    return mutations, len(files), *counts
+
+
+def one_at_a_time(found: dict[str, Any]) -> tuple[str]:
+    """Every setting of `milli-gaussian` and what it reaches."""
+    cells = {key.rpartition(" | ")[0]: cell["accuracy"] for key, cell in found["cells"].items()}
+    return ("; ".join(f"{name} {100 * accuracy:.1f} %" for name, accuracy in cells.items()),)
+
+
+def hull(found: dict[str, Any]) -> tuple[Any, ...]:
+    """How far the dual bound is from its program at most, and on how many networks below that of the ReLU's hull."""
+    cell = found["cells"]["100 programs"]
+    assert cell["above_hull"] < 1e-9
+    return cell["largest_difference"], cell["looser_than_hull"]

@@ -81,6 +81,15 @@ def test_a_number_that_is_not_there_is_said_not_to_be(papers: ModuleType) -> Non
     assert papers._row(item).split(" | ")[4] == "not run: `leakmeter study stn-fig4 --seed 0 --seeds 3`, about a minute"
 
 
+def test_rows_of_one_name_are_all_told_and_a_later_record_adds_what_is_new(papers: ModuleType) -> None:
+    alike = papers.rows("milli-fig2")
+    assert len({row.what for row in alike}) < len(alike) == len(papers.told("milli-fig2")())
+    few, many = ("codfe-table1-seeds/codfe-table1", "codfe-table1/codfe-table1")
+    told = papers.told("codfe-table1", records=(few, many))()
+    assert told[: len(papers.rows("codfe-table1", few))] == papers.rows("codfe-table1", few)
+    assert {row.what for row in told} > {row.what for row in papers.rows("codfe-table1", few)}
+
+
 def test_no_cell_of_a_row_is_empty(papers: ModuleType) -> None:
     rows = [line for line in papers.page().splitlines() if line.startswith("| ")]
     cells = [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]

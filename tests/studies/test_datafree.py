@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from leakmeter.errors import UsageError
 from leakmeter.studies import ROWS, STUDIES, copies, strangers, thieves
+from leakmeter.studies.codfe import fig2
 from leakmeter.studies.codfe.table3 import settled
 from leakmeter.studies.copies import at, median_over_seeds, over_seeds, share_over_seeds
 from leakmeter.studies.dfme import settings as choice
@@ -36,6 +38,28 @@ def test_learning_is_settled_where_the_share_foreseen_comes_near_its_highest() -
     shares = [0.2, 0.5, 0.79, 0.81, 0.8]
     answers = [{"queries": 10 * i, "foreseen": share} for i, share in enumerate(shares, 1)]
     assert settled(answers) == 30
+
+
+def test_codfe_s_studies_take_one_dataset_of_theirs(tmp_path: Path) -> None:
+    assert fig2.datasets(StudyOptions(tmp_path)) == ("mnist", "fashion-mnist")
+    assert fig2.datasets(StudyOptions(tmp_path, data="fashion-mnist")) == ("fashion-mnist",)
+    with pytest.raises(UsageError, match="expected --data mnist or fashion-mnist, got svhn"):
+        STUDIES["codfe-table3"](StudyOptions(tmp_path, data="svhn"))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "accuracy", "verdict"),
+    [("mnist", 0.95, "met"), ("mnist", 0.5, "missed"), ("fashion-mnist", 0.95, "undecided")],
+)
+def test_learning_that_ends_early_is_worth_nothing_where_the_copy_is_worse(
+    dataset: str, accuracy: float, verdict: str
+) -> None:
+    cell = {
+        "curve": [{"queries": 10, "accuracy": accuracy}],
+        "notes": {"answers": [{"queries": 10, "foreseen": 0.9, "class_entropy": 2.3}]},
+    }
+    (row,) = ROWS["codfe-table3"]({"cells": {f"{dataset}/probs/codfe/seed0": cell}})
+    assert row.verdict == verdict
 
 
 def test_a_curve_is_read_at_or_before_a_number_of_queries() -> None:

@@ -41,6 +41,12 @@ def test_a_line_has_everything() -> None:
     assert alone.line() == "copies: paper –; here 50.0% (46.9% to 53.1%, of inputs only); 1 seed; 10 queries; no goal"
 
 
+def test_seeds_that_agree_are_shown_beside_what_they_leave_open() -> None:
+    """Three that agree leave next to nothing known of a fourth; what they themselves are is known well."""
+    told = share("copies", [0.94, 0.95, 0.96], 1000, "10 queries").ours
+    assert told == "95.0% (94.0% to 96.0% by seed; these seeds: 93.5% to 96.3%, any seed: 27.8% to 98.8%)"
+
+
 def test_what_does_not_compare_is_undecided() -> None:
     assert share("it", [0.9], 10, "–", paper=0.5, comparable=False).verdict == "undecided"
     assert share("it", [0.9], 10, "–", goal=0.5).verdict == "met"

@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from leakmeter.certificates import certify
-from leakmeter.studies import ROWS, STUDIES
+from leakmeter.studies import ROWS, STUDIES, provenance
 from leakmeter.studies.options import StudyOptions
-from leakmeter.studies.stn import fig4
+from leakmeter.studies.stn import _networks, fig4
 from leakmeter.studies.stn._attacks import Defended, Noisy, curve
 from leakmeter.studies.stn.boundary import walked
 from leakmeter.studies.stn.soundness import flips
@@ -37,6 +37,15 @@ def test_fig4_orders_the_bounds_and_draws_them(tmp_path):
     assert found["region"]["renyi_over_tight"][1] < 1
     assert json.loads((tmp_path / "stn-fig4.json").read_text())["command"].startswith("leakmeter study stn-fig4")
     assert (tmp_path / "stn-fig4.png").stat().st_size > 1000
+
+
+def test_votes_of_other_code_are_not_read_back(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(_networks, "fused", lambda network: network)
+    for code in ("this", "this", "other"):
+        monkeypatch.setattr(provenance, "fingerprint", lambda code=code: code)
+        _networks.votes(StudyOptions(tmp_path), halfspace(), X[:2], 0.3, 20)
+    assert len(list((tmp_path / "leakmeter" / "votes").iterdir())) == 2
 
 
 def test_a_smoothed_halfspace_answers_like_the_halfspace_and_a_noisy_one_does_not_repeat():

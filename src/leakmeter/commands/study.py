@@ -10,6 +10,9 @@ import typer
 from leakmeter.commands import options
 from leakmeter.errors import UsageError
 
+_VICTIM = ("smoothgrad-maps", "stn-imagenet")
+_DATA = ("smoothgrad-maps", "codfe-fig2", "codfe-table1", "codfe-table3")
+
 
 def study(
     name: Annotated[str | None, typer.Argument(help="a study; without one, their names and what each does")] = None,
@@ -24,7 +27,9 @@ def study(
     victim: Annotated[
         str | None, typer.Option("--victim", help="smoothgrad-maps, stn-imagenet: a model of yours")
     ] = None,
-    data: Annotated[str | None, typer.Option("--data", help="smoothgrad-maps: the dataset that goes with it")] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", help="smoothgrad-maps: the dataset that goes with it; CoDFe's: one of two")
+    ] = None,
     data_dir: options.DataDir = None,
     device: options.Device = None,
     threads: options.Threads = None,
@@ -44,11 +49,9 @@ def study(
     if listed:
         options.say("\n".join(row.line() for row in tell(content(name))))
         return
-    if (victim and name not in ("smoothgrad-maps", "stn-imagenet")) or (data and name != "smoothgrad-maps"):
-        raise UsageError(
-            f"the study '{name}' has victims of its own; --victim is for smoothgrad-maps and stn-imagenet, --data for "
-            "smoothgrad-maps"
-        )
+    for flag, given, takes in (("--victim", victim, _VICTIM), ("--data", data, _DATA)):
+        if given and name not in takes:
+            raise UsageError(f"the study '{name}' has no {flag}; it is for {', '.join(takes)}")
     settings = StudyOptions(
         out or Path("results") / (f"{name}-{data}" if data else name),
         seed,

@@ -11,10 +11,13 @@ from leakmeter.errors import UsageError
 
 
 def held(name: str, results: Path = Path("results")) -> str:
-    """In a few words, from the study's JSON."""
-    path = _place(name, results)
-    if not path.exists():
-        return "not in results"
+    """In a few words, from the study's JSON, and from those of its parts in folders beside it."""
+    beside = sorted(results.glob(f"{name}-*/{name}.json"))
+    told = [_held(path) for path in (_place(name, results), *beside) if path.exists()]
+    return " + ".join(told) or "not in results"
+
+
+def _held(path: Path) -> str:
     try:
         found: dict[str, Any] = json.loads(path.read_text())
         cells = found["cells"]

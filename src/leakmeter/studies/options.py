@@ -26,7 +26,7 @@ class StudyOptions:
     victim: str | None = None
     """A model to look at instead of the study's own (smoothgrad-maps)."""
     data: str | None = None
-    """The dataset that goes with it."""
+    """The dataset that goes with it; for CoDFe's studies one of theirs."""
 
     @property
     def numbers(self) -> range:

@@ -8,8 +8,11 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SHOWN = ("report", "commands", "serve", "runs", "executors", "_audit", "verdict")
-"""Rooms that only show, ask or schedule: they change no figure of a study."""
+SHOWN = {
+    *("report", "commands", "serve", "runs", "executors", "_audit", "verdict"),
+    *("__main__", "cli", "demo", "display", "plan", "progress", "results", "settings", "shown"),
+}
+"""Rooms, and modules beside them, that only show, ask or schedule: they change no figure of a study."""
 
 
 @cache
@@ -18,7 +21,7 @@ def fingerprint() -> str:
     digest = hashlib.sha256()
     for path in sorted(ROOT.rglob("*.py")):
         place = path.relative_to(ROOT)
-        if len(place.parts) > 1 and place.parts[0] not in SHOWN:
+        if place.parts[0].removesuffix(".py") not in SHOWN:
             digest.update(f"{place.as_posix()}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -24,7 +24,7 @@ class Record:
     """`<name>.json` in a folder, written anew after every cell."""
 
     def __init__(self, out: Path, name: str, command: str, about: dict[str, Any]) -> None:
-        self.path = out / f"{name}.json"
+        self.path, self._since = out / f"{name}.json", time.monotonic()
         self.content: dict[str, Any] = {
             "study": name,
             "command": command,
@@ -39,15 +39,14 @@ class Record:
         """The cell called `key`: from the file if it is there, else computed and written at once."""
         cells = self.content["cells"]
         if key not in cells:
-            start = time.monotonic()
             cells[key] = compute()
-            self._save(time.monotonic() - start)
+            self._save()
         return cells[key]
 
     def write(self, **facts: Any) -> dict[str, Any]:
         """Adds facts and writes the file; returns its content."""
         self.content.update(facts)
-        self._save(0.0)
+        self._save()
         return self.content
 
     @contextmanager
@@ -56,13 +55,15 @@ class Record:
         with self._lock(part).open("w") as lock:
             yield locks(lock)
 
-    def _save(self, seconds: float) -> None:
-        """Writes what is here and what others have written."""
+    def _save(self) -> None:
+        """Writes what is here and what others have written, and how long that took since it was last saved."""
         with self._lock("writing").open("w") as lock:
             while not locks(lock):
                 time.sleep(0.05)
             kept = self._kept()
-            self.content["seconds"] = round(kept["seconds"] + seconds, 1)
+            now = time.monotonic()
+            self.content["seconds"] = round(kept["seconds"] + now - self._since, 1)
+            self._since = now
             self.content["cells"].update({**kept["cells"], **self.content["cells"]})
             with writing(self.path):
                 write_atomic(self.path, (json.dumps(self.content, indent=1) + "\n").encode())

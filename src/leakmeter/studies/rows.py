@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
-from leakmeter.evaluation.intervals import attack_mean, exact, median_interval
+from leakmeter.evaluation.intervals import Interval, attack_mean, exact, median_interval
 
 NONE = "–"
 
@@ -55,14 +55,25 @@ def share(
     most: float = 1.0,
 ) -> Row:
     """The mean over seeds of a share of `inputs`, to be at least the paper's, or our goal; `most` is all it can be."""
-    parts = [min(value / most, 1.0) for value in values]
-    ends = exact(parts[0] * inputs, inputs) if len(parts) == 1 else attack_mean(parts, inputs)
-    only = ", of inputs only" if len(parts) == 1 else ""
-    told = f"{fmean(values):.1%} ({most * ends.low:.1%} to {most * ends.high:.1%}{only})"
+    told = f"{fmean(values):.1%} ({intervals(values, inputs, most)})"
     line = goal if paper is None else paper
     met = fmean(values) >= line if line is not None and comparable else None
     beside = NONE if line is None else f"{line:.1%}" if paper is not None else f"none, goal {line:.1%}"
     return Row(what, told, budget, len(values), beside, met)
+
+
+def intervals(values: Sequence[float], inputs: int, most: float = 1.0) -> str:
+    """What each seed has, what these seeds have on all inputs, and what any seed may, of which few seeds say little."""
+    parts = [min(value / most, 1.0) for value in values]
+    these = exact(fmean(parts) * inputs, inputs)
+    if len(parts) == 1:
+        return f"{_range(these, most)}, of inputs only"
+    seeds = f"{min(values):.1%} to {max(values):.1%} by seed"
+    return f"{seeds}; these seeds: {_range(these, most)}, any seed: {_range(attack_mean(parts, inputs), most)}"
+
+
+def _range(ends: Interval, most: float) -> str:
+    return f"{most * ends.low:.1%} to {most * ends.high:.1%}"
 
 
 def of_median(what: str, values: Sequence[float], budget: str, **more: Any) -> Row:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tests.docs.readers import Figure, at, factor, learned, ten_are_worth
+import re
 
+from tests.docs.readers import Figure, at, factor, learned, one_at_a_time, ten_are_worth
+
+from leakmeter.studies import ROWS
 from leakmeter.studies.ours._shown import page
 
 PAGE = "docs/explanations.md"
@@ -119,4 +122,11 @@ EXPLAINED: list[Figure] = [
         FIG3,
         lambda found: (f"{float(found['table'][1]['measured'].split('; ')[-1].split('×')[0]):.2f}",),
     ),
+    (
+        PAGE,
+        "by the points about it, {} to {} times",
+        FIG3,
+        lambda found: re.findall(r"([\d.]+) to ([\d.]+)× at 1,000", ROWS["milli-fig3"](found)[1].ours)[0],
+    ),
+    (PAGE, "changes one of these at a time: {}. **None", "milli-gaussian/milli-gaussian.json", one_at_a_time),
 ]

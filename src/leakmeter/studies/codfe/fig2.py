@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from leakmeter.errors import UsageError
 from leakmeter.extraction.codfe import LITERAL
 from leakmeter.studies.codfe import dast
 from leakmeter.studies.copies import StolenCopy, collapsed, over_seeds, steal
@@ -37,7 +38,7 @@ def main(settings: StudyOptions) -> dict[str, Any]:
     record = settings.record("codfe-fig2", victim="lenet", student="lenet", paper=PAPER)
     for cells in filled(record, settings):
         record.write(summary=[_final(name, group) for name, group in cells.items()])
-        _plot(cells, settings.out / "codfe-fig2.png")
+        _plot(cells, datasets(settings), settings.out / "codfe-fig2.png")
     return record.content
 
 
@@ -56,8 +57,8 @@ def _told(name: str, cells: list[dict[str, Any]]) -> Row:
 
 
 def filled(record: Record, settings: StudyOptions) -> Iterator[dict[str, list[dict[str, Any]]]]:
-    """Every arm, view, dataset and seed, MNIST first; after each cell, all there are by `dataset/view/arm`."""
-    for dataset, view, arm in _grid():
+    """Every arm, dataset, view and seed, CoDFe as we mended it first; after each cell, all by `dataset/view/arm`."""
+    for dataset, view, arm in _grid(datasets(settings)):
         for seed in settings.numbers:
             record.cell(f"{dataset}/{view}/{arm}/seed{seed}", partial(_cell, settings, dataset, view, arm, seed))
             cells: dict[str, list[dict[str, Any]]] = {}
@@ -66,8 +67,15 @@ def filled(record: Record, settings: StudyOptions) -> Iterator[dict[str, list[di
             yield cells
 
 
-def _grid() -> list[tuple[str, str, str]]:
-    return [(dataset, view, arm) for dataset in DATASETS for arm in ARMS for view in VIEWS]
+def datasets(settings: StudyOptions) -> tuple[str, ...]:
+    """Both, or the one asked for."""
+    if settings.data not in (None, *DATASETS):
+        raise UsageError(f"expected --data {' or '.join(DATASETS)}, got {settings.data}")
+    return DATASETS if settings.data is None else (settings.data,)
+
+
+def _grid(names: tuple[str, ...]) -> list[tuple[str, str, str]]:
+    return [(dataset, view, arm) for arm in ARMS for dataset in names for view in VIEWS]
 
 
 def _cell(settings: StudyOptions, dataset: str, view: str, arm: str, seed: int) -> dict[str, Any]:
@@ -94,12 +102,12 @@ def _final(name: str, cells: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _plot(cells: dict[str, list[dict[str, Any]]], place: Path) -> None:
+def _plot(cells: dict[str, list[dict[str, Any]]], names: tuple[str, ...], place: Path) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 6), layout="constrained")
-    panels = figure.subplots(len(DATASETS), len(VIEWS), squeeze=False, sharey=True)
-    for row, dataset in enumerate(DATASETS):
+    figure = Figure(figsize=(8, 3 * len(names)), layout="constrained")
+    panels = figure.subplots(len(names), len(VIEWS), squeeze=False, sharey=True)
+    for row, dataset in enumerate(names):
         for column, view in enumerate(VIEWS):
             axes = panels[row, column]
             axes.set_title(f"{dataset}, {view}")

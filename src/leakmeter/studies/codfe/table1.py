@@ -17,7 +17,6 @@ from leakmeter.studies.thieves import attack_with, table, transfer_rows
 
 ARMS = ("codfe", "procedural", "dast")
 """In the order of what matters most: a study that is stopped early has the paper's own."""
-DATASETS = ("mnist", "fashion-mnist")
 VIEWS = ("probs", "labels")
 _PAPER = """
 mnist fgsm 24.65 52.00 20.22 53.72 6.33 16.04 6.32 16.47
@@ -50,7 +49,7 @@ def main(settings: StudyOptions) -> dict[str, Any]:
     """Every copy attacked in every way."""
     record = settings.record("codfe-table1", victim="lenet", student="lenet")
     for arm in ARMS:
-        for dataset in DATASETS:
+        for dataset in fig2.datasets(settings):
             for view in VIEWS:
                 for number in settings.numbers:
                     cell = partial(_cell, settings, dataset, view, arm, number)

@@ -12,8 +12,8 @@ from typing import Any
 from leakmeter.errors import Inconclusive
 from leakmeter.evaluation.cheaper import cheaper, queries_to
 from leakmeter.evaluation.crossing import Curve
-from leakmeter.evaluation.intervals import attack_mean, median_interval
-from leakmeter.studies.rows import NONE, Row
+from leakmeter.evaluation.intervals import median_interval
+from leakmeter.studies.rows import NONE, Row, intervals
 
 MEMBERSHIP, GRADIENTS, SMOOTHGRAD = "membership", "membership + gradient", "membership + SmoothGrad"
 SMOOTHGRAD_1000 = "membership + SmoothGrad at 1000 σ_D"
@@ -75,12 +75,8 @@ def accuracy_at(arm: str, queries: int) -> Measure:
         values = measured.arms.get(arm, {}).get(queries)
         if not values:
             return _NOT_RUN
-        ends = attack_mean(values, measured.inputs)
         mean = fmean(values)
-        told = (
-            f"{mean:.1%} from {queries:,} queries, {arm} (95% interval {ends.low:.1%} to {ends.high:.1%} over "
-            f"{len(values)} seeds; victim {measured.victim:.1%})"
-        )
+        told = f"{mean:.1%} from {queries:,} queries, {arm} ({intervals(values, measured.inputs)})"
         return told, (mean, mean)
 
     return measure

@@ -17,6 +17,7 @@ from leakmeter.data.catalogue import load
 from leakmeter.data.places import cache
 from leakmeter.evaluation.intervals import exact
 from leakmeter.seeds import stream
+from leakmeter.studies import provenance
 from leakmeter.studies.options import StudyOptions
 from leakmeter.studies.rows import NONE, Row, share
 from leakmeter.studies.strangers import resnet20, settle
@@ -88,7 +89,7 @@ def images(settings: StudyOptions, count: int, data: str = "mnist") -> tuple[Ten
 
 def votes(settings: StudyOptions, network: nn.Module, x: Tensor, sigma: float, n: int, *, seed: int = 0) -> Certificate:
     """The certificate under the tight bound; its votes are kept in the user's cache, for every study that asks."""
-    path = cache() / "votes" / f"{fingerprint(network, x)[:16]}-{sigma:g}-{n}-{seed}.npz"
+    path = cache() / "votes" / f"{provenance.fingerprint()}-{fingerprint(network, x)[:16]}-{sigma:g}-{n}-{seed}.npz"
     return certify(fused(network), x, sigma=sigma, n=n, alpha=ALPHA, seed=seed, path=path, progress=settings.progress)
 
 

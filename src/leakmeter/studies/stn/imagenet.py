@@ -63,4 +63,5 @@ def _certified(victim: Victim, images: int, votes: int, seed: int) -> dict[str, 
 
 def rows(found: dict[str, Any]) -> list[Row]:
     """What one picture costs."""
-    return [Row("seconds an image", f"{found['seconds_an_image']:.1f}", f"{found['n']} votes; {found['total']}")]
+    budget = f"{found['network']}, {found['n']} votes; {found['total']}"
+    return [Row("seconds an image", f"{found['seconds_an_image']:.1f}", budget)]
