@@ -14,7 +14,7 @@ from leakmeter.extraction.chooser import Chooser
 from leakmeter.extraction.conformance import check_attack
 from leakmeter.extraction.durations import first_seconds, in_a_hurry, trial_seconds
 from leakmeter.extraction.given import Given
-from leakmeter.extraction.joined import means
+from leakmeter.extraction.joined import means, with_seeing
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.trials import Candidate, Parted, Tried, close, surprises
 from leakmeter.oracle.answer import Answer
@@ -380,6 +380,19 @@ def test_what_does_not_see_pictures_is_never_a_copy_alone_where_labels_are_all_i
     assert [one.student for one in hedged.candidates] == members
     seeing = chooser.ranking[2]
     assert chooser._hedged(seeing) is seeing
+
+
+@pytest.mark.parametrize(("ahead", "joined"), [(0.0, ["dense", "lenet", "convolutional"]), (0.5, ["dense", "lenet"])])
+def test_what_does_not_see_pictures_is_joined_by_one_that_does_however_far_it_is_ahead(ahead, joined) -> None:
+    noise = torch.rand(60, generator=stream(6))
+    dense, *seeing = (
+        Tried((Candidate(name, "labels", "none"),), 0.7, nn.Identity(), noise + worse)
+        for name, worse in (("dense", 0.0), ("lenet", ahead), ("convolutional", ahead))
+    )
+    part = Parted(torch.zeros(0), None, torch.zeros(0), torch.zeros(60), graded=True)
+    made = with_seeing(dense, [dense, *seeing], part)
+    assert [one.student for one in made.candidates] == joined
+    assert with_seeing(seeing[0], [dense, *seeing], part) is seeing[0]
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,8 @@ class Chooser:
         self.students = attack.students or tuple(dict.fromkeys((*usual_students(self.spec), *others)))
         self.pictures = len(self.spec.input_shape) == 3 and not others
         self.ranking: list[Tried] = []
+        self.part: Parted | None = None
+        """The answers by which they were ranked."""
         self.searched = 0
         """How many answers there were when all candidates were last compared."""
         self.doubt = 0.0
@@ -102,7 +104,7 @@ class Chooser:
     def _hedged(self, best: Tried) -> Tried:
         """The best, joined by others where what was held out cannot be trusted alone; larger pictures can be."""
         if self.pictures:
-            return with_seeing(best, self.ranking) if self.coarse(best) else best
+            return with_seeing(best, self.ranking, self.part) if self.coarse(best) else best
         near = best.held_out - self.near
         return best if self.spec.features > SMALL else with_other_kinds(best, self.ranking, self.students, near)
 
@@ -119,7 +121,7 @@ class Chooser:
         held = rows[: max(1, min(round(self.attack.held_out * len(x)), len(rows) // 2))]
         learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
         graded = self.pictures and self.spec.classes > 1 and self.spec.features <= SMALL
-        part = Parted(x, self.asker.answer, learned, held, graded=graded)
+        part = self.part = Parted(x, self.asker.answer, learned, held, graded=graded)
         if len(x) < growth(last=self.pictures and self._last()) * self.searched:
             again = close(self.ranking, self.doubt)
             if self.pictures and not any(map(sees, again)):  # what copies must not be without

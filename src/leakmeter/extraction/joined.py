@@ -38,11 +38,16 @@ def means(trials: list[Tried], part: Parted) -> list[Tried]:
     return [_mean([first, second], part)]
 
 
-def with_seeing(best: Tried, ranking: list[Tried]) -> Tried:
-    """The best; if it does not see pictures, joined by the best that do, since labels of drawn pictures flatter it."""
+def with_seeing(best: Tried, ranking: list[Tried], part: Parted | None) -> Tried:
+    """The best; if it does not see pictures, joined by the best that do, since labels of drawn pictures flatter it.
+
+    Where it is clearly better than all of these, in the answers `part` holds out, by one: that much it may be flattered.
+    """
     if any(STUDENTS[one.student].spatial for one in best.candidates):
         return best
-    joined = [best, *[one for one in ranking if len(one.candidates) == 1 and sees(one)][: MEMBERS - 1]]
+    seeing = [one for one in ranking if len(one.candidates) == 1 and sees(one)]
+    near = [one for one in seeing if part is None or not part.better(best, one, ERRORS)]
+    joined = [best, *(near[: MEMBERS - 1] or seeing[:1])]
     members = tuple(dict.fromkeys(one for trial in joined for one in trial.candidates[:1]))
     return replace(best, candidates=members, model=Mean([trial.model for trial in joined]))
 
