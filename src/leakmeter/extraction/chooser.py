@@ -126,9 +126,7 @@ class Chooser:
             again = close(self.ranking, self.doubt)
             if self.pictures and not any(map(sees, again)):  # what copies must not be without
                 again += [one for one in self.ranking if len(one.candidates) == 1 and sees(one)][:1]
-            again.sort(
-                key=lambda trial: self.students.index(trial.candidates[0].student)
-            )  # the simpler first, as before
+            again.sort(key=lambda one: self.students.index(one.candidates[0].student))  # the simpler first, as before
             trials = self._in_time([self._try(trial.candidates[0], part, name) for trial in again], part, name)
         else:
             trials, self.searched = self._search(part, name), len(x)

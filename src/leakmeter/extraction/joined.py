@@ -41,7 +41,7 @@ def means(trials: list[Tried], part: Parted) -> list[Tried]:
 def with_seeing(best: Tried, ranking: list[Tried], part: Parted | None) -> Tried:
     """The best; if it does not see pictures, joined by the best that do, since labels of drawn pictures flatter it.
 
-    Where it is clearly better than all of these, in the answers `part` holds out, by one: that much it may be flattered.
+    By one where it is clearly better than all of these in the answers `part` holds out: that much it may be flattered.
     """
     if any(STUDENTS[one.student].spatial for one in best.candidates):
         return best
