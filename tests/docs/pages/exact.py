@@ -289,8 +289,8 @@ EXACTLY: list[Figure] = [
     (
         PAGE,
         "| 2 | {:.2f} % and {:.2f} % agreement on 10,000 test images: seed 0, on which this was developed, declared "
-        "incomplete at {:.0f} and {:.0f} units and completed by learning; seed 1 exact, {:.0f} and {:.0f} units, relative error "
-        "{:.1e} | {:.1f} and {:.1f} a hidden unit, in {:.0f} and {:.0f} CPU",
+        "incomplete at {:.0f} and {:.0f} units and completed by learning; seed 1 exact, {:.0f} and {:.0f} units, "
+        "relative error {:.1e} | {:.1f} and {:.1f} a hidden unit, in {:.0f} and {:.0f} CPU",
         "bench/exact.json",
         _trained_deep,
     ),
