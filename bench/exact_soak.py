@@ -143,7 +143,7 @@ def one(run: int) -> dict[str, Any]:
     except StoppedError:
         return spec | {"outcome": "stopped", "why": "the run took too long", "queries": oracle.ledger.spent()}
     except Exception as error:
-        return spec | {"outcome": "exception", "why": f"{error!r} {traceback.format_exc()[-400:]}"}
+        return spec | {"outcome": "exception", "why": f"{error!r} in {_where(error)}"}
     signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     error = off(net, copy.substitute, spec)
     right, said = error <= _TOLERANCE[getattr(torch, spec["dtype"])], copy.findings
@@ -162,6 +162,11 @@ def one(run: int) -> dict[str, Any]:
         "queries": oracle.ledger.spent(),
         "seconds": round(time.perf_counter() - start, 2),
     }
+
+
+def _where(error: Exception) -> str:
+    """The functions it came through, innermost last."""
+    return ", ".join(frame.name for frame in traceback.extract_tb(error.__traceback__)[-3:])
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from leakmeter.errors import BudgetExhausted, NotApplicable, UsageError
 from leakmeter.extraction.base import Attack, AttackJob
 from leakmeter.extraction.exact.asking import DOUBLE, SLOPES, Asker
 from leakmeter.extraction.exact.choice import LAYERS, ONE_LAYER
+from leakmeter.extraction.exact.convolution import convolution
 from leakmeter.extraction.exact.copy import hand_over, hand_over_deep, layers_of, signed_copy
 from leakmeter.extraction.exact.deep import DeepSearch
 from leakmeter.extraction.exact.ending import Counting, findings, kept_back, left_open, rather
@@ -27,7 +28,6 @@ from leakmeter.extraction.exact.reconstruct import Findings as Search
 from leakmeter.extraction.exact.reconstruct import reconstruct
 from leakmeter.extraction.exact.scan_line import ScanLine
 from leakmeter.extraction.exact.secant import GradientLine
-from leakmeter.extraction.exact.shared import convolution
 from leakmeter.extraction.exact.sharpen import finish
 from leakmeter.extraction.exact.stack import Layer
 from leakmeter.extraction.exact.survey import Surveyor, gradient_survey
