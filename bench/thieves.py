@@ -164,7 +164,9 @@ def main() -> None:
         try:
             case = make()
         except Exception as error:  # a victim whose files or packages are not here
-            record.write(skipped={**record.content.get("skipped", {}), name: f"{type(error).__name__}: {error}"[:200]})
+            why = f"{type(error).__name__}: {error}"[:200]
+            record.write(skipped={**record.content.get("skipped", {}), name: why})
+            print(f"{name}: skipped, {why}", flush=True)
             continue
         for view in options.views.split(","):
             for seed in range(options.seed, options.seed + options.seeds):
