@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from leakmeter.models.convolutional import normalised
+from leakmeter.models.convolutional import normalised, pooled
 from leakmeter.models.inputs import image_shape
 
 
@@ -49,13 +49,10 @@ def resnet9(shape: tuple[int, ...], classes: int, width: int = 64) -> nn.Sequent
     channels, _, _ = image_shape(shape, "resnet9", least=8)
     return nn.Sequential(
         *normalised(channels, width),
-        *normalised(width, 2 * width),
-        nn.MaxPool2d(2),
+        *pooled(width, 2 * width),
         _Added(2 * width),
-        *normalised(2 * width, 4 * width),
-        nn.MaxPool2d(2),
-        *normalised(4 * width, 8 * width),
-        nn.MaxPool2d(2),
+        *pooled(2 * width, 4 * width),
+        *pooled(4 * width, 8 * width),
         _Added(8 * width),
         nn.AdaptiveMaxPool2d(1),
         nn.Flatten(),

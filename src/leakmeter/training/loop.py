@@ -80,7 +80,8 @@ class Recipe(BaseModel):
                 model.parameters(), lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
             )
         kind = torch.optim.Adam if self.optimizer == "adam" else torch.optim.AdamW
-        return kind(model.parameters(), lr=self.lr, weight_decay=self.weight_decay)
+        fused = all(each.device.type in ("cpu", "cuda") for each in model.parameters())  # one pass instead of ten
+        return kind(model.parameters(), lr=self.lr, weight_decay=self.weight_decay, fused=fused)
 
 
 def fit(
