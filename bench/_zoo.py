@@ -81,7 +81,7 @@ def picture(network: nn.Module, data: str, budget: int, folder: Path | None, poo
     return Case(load_victim(network.eval(), **options), test, budget, pool, classes)
 
 
-def lenet(data: str, budget: int, folder: Path | None, model: str = "lenet") -> Case:
+def own(data: str, budget: int, folder: Path | None, model: str = "lenet") -> Case:
     """A LeNet, or another network, trained here by a seed that no study uses."""
     return picture(trained(data, model, seed=7, data_dir=folder), data, budget, folder)
 
@@ -165,17 +165,19 @@ def zoo(data: Path | None, strangers: Path | None) -> dict[str, Callable[[], Cas
         "CIFAR-10 robust conv (onnx)": lambda: onnx(
             where / "cifar10-conv-kw-base.onnx", "cifar10", 2000, data, mean, (0.225,) * 3
         ),
-        "MNIST LeNet": lambda: lenet("mnist", 2000, data),
-        "MNIST LeNet, few queries": lambda: lenet("mnist", 500, data),
-        "MNIST LeNet, many queries": lambda: lenet("mnist", 5000, data),
-        "MNIST MLP": lambda: lenet("mnist", 2000, data, "mlp"),
-        "Fashion-MNIST MLP": lambda: lenet("fashion-mnist", 2000, data, "mlp"),
-        "Fashion-MNIST LeNet": lambda: lenet("fashion-mnist", 5000, data),
-        "Fashion-MNIST LeNet, many queries": lambda: lenet("fashion-mnist", 20_000, data),
+        "MNIST LeNet": lambda: own("mnist", 2000, data),
+        "MNIST LeNet, few queries": lambda: own("mnist", 500, data),
+        "MNIST LeNet, many queries": lambda: own("mnist", 5000, data),
+        "MNIST MLP": lambda: own("mnist", 2000, data, "mlp"),
+        "Fashion-MNIST MLP": lambda: own("fashion-mnist", 2000, data, "mlp"),
+        "Fashion-MNIST LeNet": lambda: own("fashion-mnist", 5000, data),
+        "Fashion-MNIST LeNet, many queries": lambda: own("fashion-mnist", 20_000, data),
         "CIFAR-10 ResNet-20": lambda: picture(resnet20(where / "cifar10-resnet20.safetensors"), "cifar10", 5000, data),
         "CIFAR-10 ResNet-20, many queries": lambda: picture(
             resnet20(where / "cifar10-resnet20.safetensors"), "cifar10", 50_000, data
         ),
+        "CIFAR-10 small-conv, 50,000": lambda: own("cifar10", 50_000, data, "small-conv"),
+        "CIFAR-10 small-conv, 100,000": lambda: own("cifar10", 100_000, data, "small-conv"),
         "CIFAR-10 ResNet-20, CIFAR-100 pool": lambda: picture(
             resnet20(where / "cifar10-resnet20.safetensors"), "cifar10", 5000, data, "cifar100"
         ),
