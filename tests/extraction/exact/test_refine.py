@@ -6,7 +6,7 @@ import torch
 import leakmeter as lm
 from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.output import Known
-from leakmeter.extraction.exact.refine import refine
+from leakmeter.extraction.exact.refine import fit
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.studies.ours.exact_depth import deep_network
 
@@ -27,7 +27,8 @@ def test_a_rough_copy_is_brought_to_the_precision_of_single_values(view: str, or
     asker.steepest = 1.0
     x = torch.randn(500, 12, dtype=torch.float64)
     truth = net(x).detach() @ asker.contrasts.T
-    found = refine(asker, known, torch.Generator().manual_seed(0), torch.zeros(12, dtype=torch.float64))
+    asked = torch.randn(1000, 12, dtype=torch.float64)
+    found = fit(asker, known, asked, asker.ask(asked).values)
     assert float((known(x) - truth).abs().max()) > 1e-7
     assert float((found(x) - truth).abs().max()) < 1e-12
 
@@ -36,20 +37,21 @@ def test_a_copy_that_no_step_brings_closer_stays_as_it_is(oracle) -> None:
     net, other = deep_network(_WIDTHS, seed=0), deep_network(_WIDTHS, seed=1)
     asker, known = Asker(oracle(net, "logits", 12)), rough_copy(other, 0.0)
     asker.steepest = 1.0
-    found = refine(asker, known, torch.Generator().manual_seed(0), torch.zeros(12, dtype=torch.float64))
+    asked = torch.randn(1000, 12, dtype=torch.float64)
+    found = fit(asker, known, asked, asker.ask(asked).values)
     x = torch.randn(500, 12, dtype=torch.float64)
     assert (found(x) - net(x)).norm() <= 1.5 * (known(x) - net(x)).norm()
-
-
-def test_a_budget_that_has_no_room_for_it_is_left_alone(oracle) -> None:
-    net = deep_network(_WIDTHS, seed=0)
-    door = oracle(net, "logits", 12, budget=20)
-    known = rough_copy(net, 1e-6)
-    assert refine(Asker(door), known, torch.Generator(), torch.zeros(12, dtype=torch.float64)) is known
-    assert door.ledger.spent() == 0
 
 
 def test_several_layers_from_values_alone_are_exact_to_almost_every_bit(oracle) -> None:
     copy = lm.extract("exact-values", oracle(deep_network((12, 6, 4, 1), seed=1), "logits", 12), seed=0)
     assert copy.findings.certificate.exact
     assert copy.findings.certificate.bits > 40
+
+
+@pytest.mark.slow
+def test_a_unit_that_random_points_rarely_switch_is_found_among_the_points_to_be_fitted(oracle) -> None:
+    net = deep_network((40, 20, 10, 10, 1), seed=0)
+    copy = lm.extract("exact-values", oracle(net, "logits", 40), seed=0)
+    assert copy.findings.exact
+    assert copy.notes["layers"] == [20, 10, 10]

@@ -142,9 +142,8 @@ class _Reconstruction(Attack):
         search = DeepSearch(asker, surveyor, stream(job.seed, "exact", "deep"))
         search.take([way.survey() for way in found.ways if isinstance(way, GradientLine)])
         known = search.run(patience, self.max_lines)
+        known = known if asker.explained else refine(search, known, patience, self.max_lines)
         progress = search.progress
-        if known is not None and progress.done and not asker.explained:
-            known = refine(asker, known, stream(job.seed, "exact", "refine"), search.surveys[0].origin)
         layers = [] if known is None else [layer.units for layer in known.stack.layers]
         searched = {"rounds": asker.rounds, "lines": progress.lines, "quiet_points": progress.quiet}
         job.notes.update(search=searched, layers=layers)

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.asking import Asker
+from leakmeter.extraction.exact.deep import DeepSearch
+from leakmeter.extraction.exact.meeting import meeting_points
 from leakmeter.extraction.exact.output import Known
 from leakmeter.extraction.exact.probes import fresh_points
 from leakmeter.extraction.exact.proof import within_sight
@@ -22,30 +24,67 @@ _MOST = 5000
 """Unknowns, beyond which the equations do not pay."""
 _EQUATIONS = 2.0
 """Values asked for each unknown."""
+_POOL = 16
+"""So many times as many points are drawn as are asked."""
 _HELD_OUT = 5
 """One of so many points is not fitted, and judges."""
 _STEPS, _BETTER = 5, 0.7
+_TRIES = 8
 _FAR = 100.0
 _DAMPING = 1e-12
 """Each unit's row may be scaled as one likes: directions in which nothing changes are not moved in."""
 
 
-def refine(asker: Asker, known: Known, generator: torch.Generator, origin: Tensor) -> Known:
-    """The copy after as many steps as bring it closer to values that are not fitted; as it is where none does.
+def refine(search: DeepSearch, known: Known | None, patience: int, max_lines: int) -> Known | None:
+    """A copy that the search calls done, fitted; where the values asked for that surprise, the search goes on first.
 
-    `origin` is where probabilities can be read, if nothing else is shown.
+    So a unit that is on at one point of a thousand is seen here, and not left to the owner to find.
     """
-    unknowns = len(_numbers(known))
-    n = int(_EQUATIONS * unknowns / asker.outputs) + 1
-    if unknowns > _MOST or asker.room(n) < n:
-        return known
-    fresh = fresh_points(known.stack, asker.spec, n, generator, _FAR)
-    x = asker.rounded(within_sight(asker, known, fresh, origin))
+    for _ in range(_TRIES):
+        if known is None or not search.progress.done:
+            break
+        found = _fresh(search, known)
+        if found is None:
+            break
+        x, values = found
+        off = search.off(known, x, values)
+        if bool((off <= 1).all()):
+            return fit(search.asker, known, x, values)
+        search.progress.done = False
+        if not search.mend(known, x, off):
+            break
+        known = search.run(patience, max_lines)
+    return known
+
+
+def _fresh(search: DeepSearch, known: Known) -> tuple[Tensor, Tensor] | None:
+    """Points, half of them where surfaces meet, and values there; None if they are too many.
+
+    The others are chosen so that units which are rarely on, or rarely off, are so at as many points as others.
+    """
+    asker, generator = search.asker, search.generator
+    n = int(_EQUATIONS * len(_numbers(known)) / asker.outputs) + 1
+    if len(_numbers(known)) > _MOST or asker.room(n) < n:
+        return None
+    starts = fresh_points(Stack([]), asker.spec, n // 2, generator, 1.0)
+    if asker.spec.width is None:
+        starts = starts * 10.0 ** torch.randint(0, 3, (len(starts), 1), generator=generator)
+    met = meeting_points(known.stack, asker.spec, starts, generator, _FAR)
+    pool = fresh_points(known.stack, asker.spec, _POOL * n, generator, _FAR)
+    on = torch.cat([z > 0 for z in known.stack.inputs(pool)], dim=1)
+    share = on.double().mean(0)
+    rare = (1 / torch.where(on, share, 1 - share)).amax(1)
+    fresh = torch.cat([met, pool[torch.multinomial(rare, n - len(met), generator=generator)]])
+    x = asker.rounded(within_sight(asker, known, fresh, search.surveys[0].origin))
     answer = asker.ask(x)
-    x, values = x[answer.usable], answer.values[answer.usable]
-    weight = 1 / (answer.size[answer.usable] + asker.steepest * x.square().mean(1).sqrt()).clamp(min=1e-300)
+    return x[answer.usable], answer.values[answer.usable]
+
+
+def fit(asker: Asker, known: Known, x: Tensor, values: Tensor) -> Known:
+    """The copy after as many steps as bring it closer to values that are not fitted; as it is where none does."""
+    weight = 1 / (values.norm(dim=1) + asker.steepest * x.square().mean(1).sqrt()).clamp(min=1e-300)
     judge = torch.arange(len(x)) % _HELD_OUT == 0
-    if int((~judge).sum()) * asker.outputs < unknowns:
+    if int((~judge).sum()) * asker.outputs < len(_numbers(known)):
         return known
 
     def missed(copy: Known) -> float:
