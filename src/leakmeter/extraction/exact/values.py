@@ -168,7 +168,7 @@ class ValueLine(Line):
     def _wider(self, cell: Cell, normals: Tensor, offsets: Tensor) -> Cell | None:
         """The same piece measured where no hyperplane is nearer than half of them are now, if that is more precise."""
         side = torch.sign(normals @ cell.x - offsets)
-        # far from the start values are large, and so is their rounding
+        # far from the start values are large, and so is their rounding; on the way there may be units not known yet
         for x in (self.start, cell.x):
             distance = normals @ x - offsets
             least = float(distance.abs().median())
@@ -176,13 +176,14 @@ class ValueLine(Line):
             # hyperplanes found twice, once imprecisely, must not send it off to where nothing is told from rounding
             move = torch.linalg.lstsq(normals, wanted - distance, driver="gelsd", rcond=_ROUGH).solution
             place = self.asker.rounded((x + move)[None])[0]
-            if bool(((normals @ place - offsets) * side >= least / 2).all()):
-                break
-        wide = self._cell(place, least)
-        if wide is None or wide.error > cell.error:
-            return None
-        off = float((wide.value - cell.at(wide.x)).norm())
-        return wide if off <= cell.error * float((wide.x - cell.x).norm()) else None
+            if x is self.start and not bool(((normals @ place - offsets) * side >= least / 2).all()):
+                continue
+            wide = self._cell(place, least)
+            if wide is None or wide.error > cell.error:
+                continue
+            if float((wide.value - cell.at(wide.x)).norm()) <= cell.error * float((wide.x - cell.x).norm()):
+                return wide
+        return None
 
     def _length(self) -> float:
         return float(self.along.square().mean().sqrt())
