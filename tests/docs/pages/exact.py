@@ -222,6 +222,13 @@ EXACTLY: list[Figure] = [
     ),
     (
         PAGE,
+        "{:.0f} runs, {:.0f} exact and right, {:.0f} declared incomplete, {:.0f} stopped after 6 seconds, none falsely "
+        "exact, {:.0f} exception",
+        "bench/exact_soak_31000.json",
+        _soak_mended,
+    ),
+    (
+        PAGE,
         "{:.0f} of {:.0f} are exact: {:.0f} of {:.0f} in open space, {:.0f} of {:.0f} in a box; "
         "{:.0f} of {:.0f} in double precision, {:.0f} of {:.0f} in single",
         "bench/exact_soak.json",
