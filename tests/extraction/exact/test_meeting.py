@@ -120,3 +120,11 @@ def test_a_unit_that_is_on_at_few_vertices_of_a_large_box_is_on_where_units_meet
         anywhere = net[:3](torch.rand(4000, 20, generator=generator).double())[:, 0]
     assert not bool((anywhere > 0).any())
     assert bool((met > 0).any())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("name", "view"), [("exact-values", "logits"), ("exact", "logits+gradient")])
+def test_a_linear_victim_has_no_surfaces_and_is_exact(name: str, view: str, dtype: torch.dtype, oracle) -> None:
+    copy = lm.extract(name, oracle(nn.Linear(16, 2).to(dtype), view, 16), seed=0)
+    assert copy.findings.exact
+    assert copy.findings.units == 0

@@ -43,3 +43,11 @@ def test_a_row_is_dependent_only_where_the_others_leave_directions_free() -> Non
     assert _dependent(rows, mixture)
     assert not _dependent(rows, mixture + torch.eye(5).double()[0])
     assert not _dependent(torch.eye(5).double(), mixture)
+
+
+def test_where_a_layer_has_no_unit_any_vertex_is_as_good_as_another() -> None:
+    victim = lm.load_victim(nn.Linear(4, 2), input_shape=(4,), low=0.0, high=1.0, outputs="logits")
+    generator, nothing = torch.Generator().manual_seed(0), torch.zeros(0, 4).double()
+    found = {tuple(steered_point(victim.spec, nothing, generator).tolist()) for _ in range(50)}
+    assert len(found) > 8
+    assert {value for vertex in found for value in vertex} == {0.0, 1.0}

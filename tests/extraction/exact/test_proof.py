@@ -1,11 +1,12 @@
 """Where copies are put to the proof before they are called complete."""
 
+import pytest
 import torch
 from torch import nn
 
 import leakmeter as lm
 from leakmeter.extraction.exact.extremes import extreme_points
-from leakmeter.extraction.exact.proof import cells_of_a_line
+from leakmeter.extraction.exact.proof import cells_of_a_line, hard_points
 from leakmeter.extraction.exact.stack import Layer, Stack
 from leakmeter.studies.ours.exact_depth import deep_network
 
@@ -54,3 +55,13 @@ def test_a_unit_in_a_corner_of_the_box_is_found_by_its_vertices(oracle) -> None:
     corner = (net[0].weight[0] > 0).double()[None]
     assert float(net[0](corner)[0, 0].detach()) > 0
     assert torch.allclose(net(corner).detach(), copy(corner).detach(), atol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "all_of_them"), [(1000, True), (100, False)])
+def test_where_nobody_pays_the_owner_looks_at_every_vertex(n: int, all_of_them: bool) -> None:
+    """A unit that is on at one vertex of 16,384: run 30023 of the soak had such a one and was called exact."""
+    spec, corner = spec_of(14, True), torch.tensor([1.0, 0.0] * 7).double()
+    row = 2 * corner - 1
+    stack = Stack([Layer.of(torch.randn(3, 14).double(), torch.randn(3).double())])
+    points = torch.cat(hard_points(stack, spec, n, torch.Generator().manual_seed(0)))
+    assert bool((points @ row > 6.5).any()) == all_of_them

@@ -7,8 +7,11 @@ from torch import nn
 import leakmeter as lm
 from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.differences import differences
+from leakmeter.extraction.exact.near import settle
 from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.polish import holds, polish
+from leakmeter.extraction.exact.probes import reach
+from leakmeter.extraction.exact.values import ValueLine
 
 
 def flat(x: torch.Tensor, value: torch.Tensor, d: int) -> OneHidden:
@@ -94,3 +97,35 @@ def test_a_budget_that_ends_before_any_cell_is_known_is_no_crash() -> None:
     copy = lm.extract("exact-values", lm.Oracle(victim, view="probs", budget=800), seed=0)
     assert copy.findings.certificate is None or not copy.findings.certificate.exact
     assert copy.substitute(torch.rand(3, 1, 8, 8)).shape == (3, 10)
+
+
+def test_offsets_found_far_away_are_mended_by_values_near_the_start(network, oracle) -> None:
+    net = network(12, 20, 2)
+    truth = [parameter.detach() for parameter in net.parameters()]
+    x = torch.randn(500, 20, dtype=torch.float64)
+    rough = flat(x[0], truth[3], 20)
+    rough.shift, rough.normals, rough.weights = truth[3].clone(), truth[0], truth[2]
+    rough.offsets = -truth[1] + 1e-6 * torch.randn(12, dtype=torch.float64)
+    door = oracle(net, "logits", 20)
+    settle(Asker(door), rough, torch.Generator().manual_seed(0))
+    assert float((rough(x) - net(x).detach()).abs().max()) < 1e-12
+    assert door.ledger.spent() <= 32 + 2 * 12
+
+
+def test_the_piece_at_the_start_is_measured_again_where_it_is_narrow(network, oracle) -> None:
+    """Two units switch on both sides of the start, so near that steps in its cell are mostly rounding."""
+    net, start = network(10, 20), torch.zeros(20, dtype=torch.float64)
+    with torch.no_grad():
+        net[0].bias[:2] = torch.tensor([1e-5, -1e-5])
+    asker = Asker(oracle(net, "logits", 20))
+    answer = asker.ask(start[None])
+    copy = ValueLine.first_piece(asker, start, answer)
+    far = reach(asker.spec, exact=False) * torch.randn(1, 20, dtype=torch.float64)
+    far = torch.cat([far, -far])
+    ValueLine(asker, copy, start, far[0], asker.ask(far)).explore()
+    x = torch.randn(500, 20, dtype=torch.float64)
+    on = ((x @ copy.normals.T - copy.offsets) > 0).double()
+    slopes = (on * copy.weights[0]) @ copy.normals + copy.skip[0]
+    truth = ((net[0](x) > 0).double() * net[2].weight[0]) @ net[0].weight
+    assert copy.units == 10
+    assert float((slopes - truth.detach()).norm(dim=1).median()) < 1e-11

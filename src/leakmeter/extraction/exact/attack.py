@@ -18,6 +18,7 @@ from leakmeter.extraction.exact.copy import hand_over, hand_over_deep, layers_of
 from leakmeter.extraction.exact.deep import DeepSearch
 from leakmeter.extraction.exact.ending import Counting, findings, kept_back, left_open, rather
 from leakmeter.extraction.exact.line import Line
+from leakmeter.extraction.exact.near import settle
 from leakmeter.extraction.exact.network import OneHidden
 from leakmeter.extraction.exact.paper import PaperFailure, SearchRange, recover_s, recover_z
 from leakmeter.extraction.exact.paper_values import check_step, estimate_gradient, step_size
@@ -26,6 +27,7 @@ from leakmeter.extraction.exact.proof import hard_points
 from leakmeter.extraction.exact.rays import RayLine
 from leakmeter.extraction.exact.reconstruct import Findings as Search
 from leakmeter.extraction.exact.reconstruct import reconstruct
+from leakmeter.extraction.exact.refine import refine
 from leakmeter.extraction.exact.scan_line import ScanLine
 from leakmeter.extraction.exact.secant import GradientLine
 from leakmeter.extraction.exact.sharpen import finish
@@ -114,6 +116,8 @@ class _Reconstruction(Attack):
                 found.vague = 0 if holds(asker, found.network, stream(job.seed, "exact", "polish")) else found.quiet
             if line is ScanLine and not asker.keeps:
                 finish(asker, found.network, stream(job.seed, "exact", "finish"))
+            if line is ValueLine and patience:
+                settle(asker, found.network, stream(job.seed, "exact", "near"))
         job.notes["search"] = {"rounds": found.rounds, "lines": found.lines, "quiet_points": found.quiet}
         first = Layer.of(found.network.normals, -found.network.offsets)
         job.notes["convolution"] = convolution(first, oracle.spec.input_shape)
@@ -138,6 +142,7 @@ class _Reconstruction(Attack):
         search = DeepSearch(asker, surveyor, stream(job.seed, "exact", "deep"))
         search.take([way.survey() for way in found.ways if isinstance(way, GradientLine)])
         known = search.run(patience, self.max_lines)
+        known = known if asker.explained else refine(search, known, patience, self.max_lines)
         progress = search.progress
         layers = [] if known is None else [layer.units for layer in known.stack.layers]
         searched = {"rounds": asker.rounds, "lines": progress.lines, "quiet_points": progress.quiet}

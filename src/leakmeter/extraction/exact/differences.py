@@ -14,7 +14,7 @@ from leakmeter.seeds import stream
 _TRIES = 6
 _SHRINK, _LOOKS = 2.0, 12
 """A step whose cell is left is halved; so often before any feature is asked, by a few random directions."""
-_FARTHER = 3.0
+_FARTHER = 5.0
 """Looks go so many times as far as a step moves a unit mostly: the largest of d steps moves one as far."""
 _MANY = 256
 """Features from which on that costs little beside a gradient; with fewer it is done in single precision only."""

@@ -32,7 +32,7 @@ def extreme_points(pieces: Pieces, spec: VictimSpec, starts: Tensor, generator: 
         x = torch.where(going[:, None], _moved(x, slope, spec), x)
     if spec.width is None or spec.features > _ALL_VERTICES:
         return x
-    points: Tensor = torch.unique(torch.cat([_vertices(spec), x]), dim=0)
+    points: Tensor = torch.unique(torch.cat([vertices(spec), x]), dim=0)
     return points
 
 
@@ -53,7 +53,8 @@ def bounds(spec: VictimSpec) -> tuple[Tensor, Tensor]:
     return low.expand(spec.input_shape).flatten(), high.expand(spec.input_shape).flatten()
 
 
-def _vertices(spec: VictimSpec) -> Tensor:
+def vertices(spec: VictimSpec) -> Tensor:
+    """All corners of a box, [2^d, d]."""
     low, high = bounds(spec)
     choice = torch.cartesian_prod(*[torch.arange(2)] * spec.features).reshape(-1, spec.features)
     return torch.where(choice > 0, high, low)

@@ -30,6 +30,8 @@ def meeting_points(stack: Stack, spec: VictimSpec, starts: Tensor, generator: to
     found = [starts[:0]]
     for height in range(1, len(stack.layers) + 1):
         part, x = Stack(stack.layers[:height]), starts[height - 1 :: len(stack.layers)]
+        if not len(stack.layers[0].bias):
+            break  # a linear model has no surface
         basis = _basis(part, spec)
         units = sum(len(layer.bias) for layer in part.layers) + (0 if spec.width is None else 2 * spec.features)
         most = max(1, int(_WORK / (units * basis.shape[1] * min(units, basis.shape[1]))))

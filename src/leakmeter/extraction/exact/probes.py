@@ -45,9 +45,11 @@ def drawn_point(spec: VictimSpec, generator: torch.Generator) -> Tensor:
 def steered_point(spec: VictimSpec, rows: Tensor, generator: torch.Generator) -> Tensor:
     """The vertex of a box to which a random mixture of some of the rows [h, d] leads, few or many, [d].
 
-    Units above see nothing else of a point, so there they switch that random points leave as they are.
+    Units above see nothing else of a point, so there they switch that random points leave as they are. Without rows
+    it is any vertex.
     """
     low, high = bounds(spec)
+    rows = rows if len(rows) else torch.randn(1, spec.features, generator=generator, dtype=rows.dtype)
     share = len(rows) ** -float(torch.rand((), generator=generator))
     some = torch.rand(len(rows), generator=generator) < share
     some[int(torch.randint(len(rows), (1,), generator=generator))] = True

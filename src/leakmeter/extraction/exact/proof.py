@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.asking import Asker, Pieces
-from leakmeter.extraction.exact.extremes import extreme_points
+from leakmeter.extraction.exact.extremes import extreme_points, vertices
 from leakmeter.extraction.exact.meeting import meeting_points
 from leakmeter.extraction.exact.output import Known
 from leakmeter.extraction.exact.probes import fresh_points, start_points, switching_points
@@ -19,6 +19,7 @@ _CHUNK = 32
 _STEPS = 2000
 _HALVINGS = 24
 _FAR = 100.0
+_ALL_VERTICES, _FREE, _ROWS = 20, 1000, 2**16
 _BESIDE = 1e-6
 """So near to a bend, as a share of the point's size, rounding decides on which side gradients are taken."""
 
@@ -38,13 +39,19 @@ def proof_points(known: Known, spec: VictimSpec, n: int, generator: torch.Genera
 
 
 def hard_points(stack: Stack, spec: VictimSpec, n: int, generator: torch.Generator) -> list[Tensor]:
-    """For the owner, n points of each of several kinds: all over, near and far; and where the copy's surfaces meet."""
+    """For the owner, n points of each of several kinds: all over, near and far; and where the copy's surfaces meet.
+
+    A hyperplane that cuts anything off a box cuts off a vertex, maybe one of a million: where nobody pays for answers,
+    a box of few features is looked at in all of them.
+    """
     scales = (0.3, 10.0, _FAR) if spec.width is None else (1.0,)
     found = []
     for scale in scales:
         starts = fresh_points(Stack([]), spec, n, generator, 1.0)
         starts = starts * scale if spec.width is None else starts
         found += [starts, meeting_points(stack, spec, starts, generator, max(scale, 1.0))]
+    if spec.width is not None and spec.features <= _ALL_VERTICES and n >= _FREE:
+        found += torch.split(vertices(spec), _ROWS)
     return [x for x in found if len(x)]
 
 

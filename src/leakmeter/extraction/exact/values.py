@@ -23,7 +23,7 @@ _VAGUE = 0.01
 """A copy that may be off by this share of how far values move is not called complete."""
 _ROUGH = 1e-4
 """Directions that hyperplanes known roughly tell apart by less than this are not moved in."""
-_IMPRECISE = 4.0
+_IMPRECISE = 6.0
 """Cells whose gradient is so many times less precise than the median are measured again where they are wider."""
 
 
@@ -75,11 +75,13 @@ class ValueLine(Line):
             return 0
         bends, rounds = self._bends()
         sides = [self._walk(bends[torch.sign(bends) == side], side) for side in (1, -1)]
-        self._measure_again(sides)
+        first = self._measure_again(sides)
         found = [self._bend(*pair) for cells in sides for pair in pairwise(cells)]
         if found:
-            self.asker.blur = (self.asker.blur**2 + sum(cell.error**2 for cells in sides for cell in cells)) ** 0.5
+            self.asker.blur = (self.asker.blur**2 + sum(cell.error**2 for cells in sides for cell in cells[1:])) ** 0.5
             self.learn(torch.stack([t for t, _ in found]), torch.stack([jump for _, jump in found]))
+            self.network.skip = self.network.skip + first.gradient
+            self.network.shift = self.network.shift + first.at(0 * first.x)
         return rounds + len(found)
 
     def _bends(self) -> tuple[Tensor, int]:
@@ -96,7 +98,7 @@ class ValueLine(Line):
     def _walk(self, t: Tensor, side: int) -> list[Cell]:
         """The cells on one side of the start, outwards from the one it lies in; fewer where the budget ends."""
         t = self._apart(t, side)
-        cells = [Cell(self.start, t.new_zeros(self.asker.outputs), t.new_zeros(self.asker.outputs, self.asker.d), 0.0)]
+        cells = [self._first()]
         for bend, following in pairwise(self._with_end(t, side)):
             width = float(abs(following - bend)) * self._length()
             cell = self._cell(self.at((bend + following)[None] / 2)[0], width)
@@ -104,6 +106,11 @@ class ValueLine(Line):
                 break
             cells.append(cell)
         return cells
+
+    def _first(self) -> Cell:
+        """The cell that the start lies in, where nothing is unexplained; how precisely matters on the first line."""
+        nothing = self.start.new_zeros(self.asker.outputs, self.asker.d)
+        return Cell(self.start, nothing[:, 0], nothing, 0.0 if self.network.units else self.asker.blur)
 
     def _apart(self, t: Tensor, side: int) -> Tensor:
         """Bends on one side, outwards; a slope taken across a bend looks like a tiny cell."""
@@ -134,33 +141,49 @@ class ValueLine(Line):
         self.asker.steepest = max(self.asker.steepest, float(total.norm()))
         return Cell(x, value, slopes.gradient, slopes.error)
 
-    def _measure_again(self, sides: list[list[Cell]]) -> None:
-        """Measures the least precise cells again, far from all hyperplanes now known roughly: there they are wide."""
+    def _measure_again(self, sides: list[list[Cell]]) -> Cell:
+        """Measures the least precise cells again, far from all hyperplanes now known roughly: there they are wide.
+
+        Returns the cell of the start.
+        """
+        first = sides[0][0]
         errors = [cell.error for cells in sides for cell in cells[1:]]
         found = [self._bend(*pair) for cells in sides for pair in pairwise(cells)]
         if not found:
-            return
+            return first
         t, jumps = (torch.stack(column) for column in zip(*found, strict=True))
         normals, _, rows = factor(jumps, self.along.expand(len(t), -1), float("inf"))
         offsets = torch.cat([(self.at(t[rows]) * normals).sum(1), self.network.offsets])
         normals = torch.cat([normals, self.network.normals])
+        most = _IMPRECISE * median(errors)
+        if first.error > most:
+            first = self._wider(first, normals, offsets) or first
         for cells in sides:
+            cells[0] = first
             for i, cell in enumerate(cells[1:], 1):
-                if cell.error > _IMPRECISE * median(errors):
+                if cell.error > most:
                     cells[i] = self._wider(cell, normals, offsets) or cell
+        return first
 
     def _wider(self, cell: Cell, normals: Tensor, offsets: Tensor) -> Cell | None:
         """The same piece measured where no hyperplane is nearer than half of them are now, if that is more precise."""
-        distance = normals @ cell.x - offsets
-        least = float(distance.abs().median())
-        wanted = torch.sign(distance) * distance.abs().clamp(min=least)
-        # hyperplanes found twice, once imprecisely, must not send it off to where nothing is told from rounding
-        move = torch.linalg.lstsq(normals, wanted - distance, driver="gelsd", rcond=_ROUGH).solution
-        wide = self._cell(cell.x + move, least)
-        if wide is None or wide.error > cell.error:
-            return None
-        off = float((wide.value - cell.at(wide.x)).norm())
-        return wide if off <= cell.error * float((wide.x - cell.x).norm()) else None
+        side = torch.sign(normals @ cell.x - offsets)
+        # far from the start values are large, and so is their rounding; on the way there may be units not known yet
+        for x in (self.start, cell.x):
+            distance = normals @ x - offsets
+            least = float(distance.abs().median())
+            wanted = side * distance.abs().clamp(min=least)
+            # hyperplanes found twice, once imprecisely, must not send it off to where nothing is told from rounding
+            move = torch.linalg.lstsq(normals, wanted - distance, driver="gelsd", rcond=_ROUGH).solution
+            place = self.asker.rounded((x + move)[None])[0]
+            if x is self.start and not bool(((normals @ place - offsets) * side >= least / 2).all()):
+                continue
+            wide = self._cell(place, least)
+            if wide is None or wide.error > cell.error:
+                continue
+            if float((wide.value - cell.at(wide.x)).norm()) <= cell.error * float((wide.x - cell.x).norm()):
+                return wide
+        return None
 
     def _length(self) -> float:
         return float(self.along.square().mean().sqrt())
