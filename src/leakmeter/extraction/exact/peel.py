@@ -14,6 +14,7 @@ from leakmeter.extraction.exact.corners import Box
 from leakmeter.extraction.exact.decompose import svd
 from leakmeter.extraction.exact.follow import Followed, follow
 from leakmeter.extraction.exact.output import passed_by
+from leakmeter.extraction.exact.outward import last_layer
 from leakmeter.extraction.exact.passing import passing_rows, switched
 from leakmeter.extraction.exact.rows import agree, components, evidence, merge, outside
 from leakmeter.extraction.exact.sides import odds
@@ -271,6 +272,9 @@ class Peeler:
         rows = reading.open.nonzero()[:, 0]
         args = bank.x[rows], bank.normals[rows], bank.error[rows]
         found = evidence(reading.stack, *args, self.weights.basis, self.precision.tolerance)
+        last = last_layer(bank, rows, found, self.weights.basis, self.precision.tolerance)
+        if last is not None:
+            return last
         pairs = agree(found, self.precision.tolerance, self.precision.least)
         merged = [merge(found, group) for group in components(pairs)]
         merged = [(row, known) for row, known in merged if bool(known[-1])]
