@@ -12,9 +12,11 @@ from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.bank import Bank, cells_of
 from leakmeter.extraction.exact.boundary import find_boundary
 from leakmeter.extraction.exact.extremes import bounds
+from leakmeter.extraction.exact.fresh import Answers, lines_shown
 from leakmeter.extraction.exact.kinks import CrowdedError
 from leakmeter.extraction.exact.line import SaturatedError
 from leakmeter.extraction.exact.output import Known, regress
+from leakmeter.extraction.exact.outward import in_part
 from leakmeter.extraction.exact.peel import Peeler
 from leakmeter.extraction.exact.probes import (
     drawn_point,
@@ -89,6 +91,14 @@ class DeepSearch:
     def take(self, surveys: list[Survey]) -> None:
         """Lines that were searched before it was known that there are several layers."""
         self.surveys += surveys
+
+    def in_part(self) -> Known | None:
+        """The fullest copy, to learn what it lacks."""
+        return self.fullest and in_part(self.fullest, self.surveys, self.peeler.precision.tolerance)
+
+    def shown(self) -> Answers:
+        """What lines showed, to learn from."""
+        return lines_shown(self.surveys, self.asker, self.generator)
 
     def missing(self) -> str | None:
         """What is known to be missing from the copy, in a sentence."""

@@ -7,12 +7,18 @@ with one scale. Of a unit below the last hidden layer `v` changes with the units
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from leakmeter.extraction.exact.bank import Bank
-from leakmeter.extraction.exact.rows import Evidence
-from leakmeter.extraction.exact.stack import Layer
+from leakmeter.extraction.exact.bank import Bank, cells_of, claims
+from leakmeter.extraction.exact.decompose import svd
+from leakmeter.extraction.exact.output import Known
+from leakmeter.extraction.exact.rows import Evidence, evidence
+from leakmeter.extraction.exact.sides import odds
+from leakmeter.extraction.exact.stack import Layer, Stack
+from leakmeter.extraction.exact.survey import Survey
 
 _OUTPUTS = 3
 """So many outputs tell directions apart."""
@@ -25,8 +31,19 @@ _MOST = 0.5
 """The share of bends that must be told so: else the layer is not the last hidden one."""
 
 
-def last_layer(bank: Bank, rows: Tensor, found: Evidence, basis: Tensor, tolerance: float) -> Layer | None:
-    """The units that the bends `rows` [m] show together, of which evidence was found; None if not the last layer's."""
+@dataclass(frozen=True)
+class Told:
+    """Units of the last hidden layer."""
+
+    layer: Layer
+    outward: Tensor
+    """What the outputs make of them, [C, h]."""
+    matched: Tensor
+    """Which bends, of all, are theirs, [m, h]."""
+
+
+def last_layer(bank: Bank, rows: Tensor, found: Evidence, basis: Tensor, tolerance: float) -> Told | None:
+    """The units that the bends `rows` [k] show together, of which evidence was found; None if not the last layer's."""
     told = (found.fits & found.known[:, -1]).nonzero()[:, 0]
     if not len(told) or bank.surveys[0].cells.g.shape[1] < _OUTPUTS:
         return None
@@ -35,17 +52,46 @@ def last_layer(bank: Bank, rows: Tensor, found: Evidence, basis: Tensor, toleran
     error = bank.error[rows].clamp(min=1e-16)
     doubt = (tolerance + 10 * error).clamp(max=_WIDEST)
     row, known = found.row[told] * (size * found.size[told])[:, None], found.known[told]
-    units, explained = [], 0
-    for group in _alike(jump / size[:, None], doubt):
+    direction, groups, units = jump / size[:, None], [], []
+    for group in _alike(direction, doubt):
         unit = _merged(row[group], known[group], error[group], doubt[group])
         if unit is not None and bool((bank.line[rows[group]] != bank.line[rows[group[0]]]).any()):
             units.append(unit)
-            explained += len(group)
-    if explained < _MOST * len(found.fits):
+            groups.append(group)
+    if sum(map(len, groups)) < max(1, _MOST * len(found.fits)):
         return None
     weight, seen = (torch.stack(column) for column in zip(*units, strict=True))
-    weight = weight / weight.norm(dim=1, keepdim=True)
-    return Layer.of(weight[:, :-1], weight[:, -1], seen[:, :-1])
+    long = weight.norm(dim=1)
+    layer = Layer.of(weight[:, :-1] / long[:, None], weight[:, -1] / long, seen[:, :-1])
+    matched = torch.zeros(len(bank.x), len(groups), dtype=torch.bool)
+    for unit, group in enumerate(groups):
+        matched[rows[group], unit] = True
+    outward = torch.stack([direction[group[0]] for group in groups], 1)
+    return Told(layer, outward * long, matched)
+
+
+def in_part(known: Known, surveys: list[Survey], tolerance: float) -> Known:
+    """A copy of two hidden layers, weights of which are missing, read again from all bends, if these tell the second.
+
+    Missing weights spoil a regression of what outputs make of units; what is read from bends of their own they do not.
+    """
+    layers = known.stack.layers
+    if len(layers) != 2 or bool(layers[1].known.all()) or len(known.weight) < _OUTPUTS:
+        return known
+    bank, first = Bank(surveys), Stack(layers[:1])
+    basis = svd(layers[0].weight)[2].T
+    own = claims(first, bank, basis, tolerance)[0].any(1)
+    rows = (bank.clear & ~own).nonzero()[:, 0]
+    found = evidence(first, bank.x[rows], bank.normals[rows], bank.error[rows], basis, tolerance)
+    told = last_layer(bank, rows, found, basis, tolerance)
+    if told is None:
+        return known
+    stack = Stack([layers[0], told.layer])
+    turned = odds(stack, bank, told.matched, basis, tolerance) < 0
+    stack.layers[1] = told.layer.turned(turned)
+    x, cells = cells_of(surveys)
+    bias = (cells.f - stack.features(x) @ told.outward.T).median(0).values
+    return Known(stack, told.outward, bias, known.open, sure=True)
 
 
 def _jumps(bank: Bank, rows: Tensor, basis: Tensor) -> Tensor:

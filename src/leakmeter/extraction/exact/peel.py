@@ -274,7 +274,7 @@ class Peeler:
         found = evidence(reading.stack, *args, self.weights.basis, self.precision.tolerance)
         last = last_layer(bank, rows, found, self.weights.basis, self.precision.tolerance)
         if last is not None:
-            return last
+            return last.layer
         pairs = agree(found, self.precision.tolerance, self.precision.least)
         merged = [merge(found, group) for group in components(pairs)]
         merged = [(row, known) for row, known in merged if bool(known[-1])]
