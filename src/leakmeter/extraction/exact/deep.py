@@ -36,7 +36,6 @@ _FIRST = 4
 _LINES = 24
 """Lines that are always searched before it is given up."""
 _TRIES = 12
-_DOUBLE = 1e-12
 _BENDS = 4000
 """So many that no unit explains can be compared with each other in memory."""
 _ANYWHERE = 0.25
@@ -60,14 +59,6 @@ class Progress:
     """Bends that no unit of the copy explains."""
 
 
-def _precision(asker: Asker) -> Precision:
-    """Gradients made from values need room for their steps beside a corner; single precision leaves less to chance."""
-    margins = (1e-1, 1e-2, 1e-3)
-    if asker.explained:
-        margins = (1e-3, 1e-5, 1e-7) if asker.eps < _DOUBLE else (1e-2, 1e-3, 1e-4)
-    return Precision(asker.eps**0.4, 3, margins)
-
-
 class DeepSearch:
     """Everything asked so far, and what to ask next."""
 
@@ -86,7 +77,7 @@ class DeepSearch:
         """The copy that was read last, if it has a layer."""
         self.fullest: Known | None = None
         """The copy with most weights known: where none is whole, the rest is learned beside these."""
-        self.peeler = Peeler(self.across, lambda: list(self.surveys), _precision(asker), bounds(asker.spec))
+        self.peeler = Peeler(self.across, lambda: list(self.surveys), Precision.of(asker), bounds(asker.spec))
 
     def take(self, surveys: list[Survey]) -> None:
         """Lines that were searched before it was known that there are several layers."""

@@ -58,7 +58,8 @@ def _misfit(copy: DeepCopy, told: Answers) -> float:
 def _shown(first: nn.Linear, on: Tensor, jacobians: Tensor) -> Tensor:
     """What Jacobians [n, C, d] make of the units of the first layer that are on, [n, C, h]."""
     back = torch.linalg.pinv(first.weight.double()).float()
-    return (jacobians @ back) * on[:, None]
+    found: Tensor = (jacobians @ back) * on[:, None]
+    return found
 
 
 def _made(output: Tensor, on: Tensor, weight: Tensor) -> Tensor:
@@ -73,4 +74,5 @@ def _solved(output: Tensor, on: Tensor, rest: Tensor, trust: Tensor) -> Tensor:
     left = (on.T @ (on * trust[:, None])) * (output.T @ output)
     right = ((rest @ output) * on * trust[:, None]).sum(0)
     left.diagonal().add_(_RIDGE * left.diagonal().amax().clamp(min=1e-300))
-    return torch.linalg.solve(left, right).float()
+    found: Tensor = torch.linalg.solve(left, right).float()
+    return found

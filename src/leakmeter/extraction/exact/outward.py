@@ -64,8 +64,8 @@ def last_layer(bank: Bank, rows: Tensor, found: Evidence, basis: Tensor, toleran
     long = weight.norm(dim=1)
     layer = Layer.of(weight[:, :-1] / long[:, None], weight[:, -1] / long, seen[:, :-1])
     matched = torch.zeros(len(bank.x), len(groups), dtype=torch.bool)
-    for unit, group in enumerate(groups):
-        matched[rows[group], unit] = True
+    for column, group in enumerate(groups):
+        matched[rows[group], column] = True
     outward = torch.stack([direction[group[0]] for group in groups], 1)
     return Told(layer, outward * long, matched)
 
