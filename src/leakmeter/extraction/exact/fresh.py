@@ -73,6 +73,8 @@ def joined(parts: list[Answers]) -> Answers:
 
 def lines_shown(surveys: list[Survey], asker: Asker, generator: torch.Generator) -> Answers:
     """Some of the places of lines whose linear piece is known, no more than fit beside as many fresh points."""
+    if not surveys:
+        return ask_at(asker, asker.contrasts.new_zeros(0, asker.d))
     x, cells = cells_of(surveys)
     sure = cells.g_noise.isfinite().nonzero()[:, 0]
     most = max(1, _NUMBERS // (asker.outputs * asker.d))
