@@ -61,4 +61,5 @@ def test_a_killed_search_pays_nothing_twice(tmp_path: Path, attack: str, view: s
     assert net.rows <= answered + 64, "only the batches that were under way were begun twice"
     assert again.findings.exact
     x = torch.randn(100, 8).double()
-    assert torch.equal(again.substitute(x), whole.substitute(x))
+    # not bit for bit: linear algebra rounds by where its arrays lie in memory, so two runs in one process differ too
+    assert torch.allclose(again.substitute(x), whole.substitute(x), rtol=0, atol=1e-12)
