@@ -110,17 +110,17 @@ def trained(hidden: tuple[int, ...], epochs: int, views: tuple[str, ...], most: 
             yield name, partial(_agreement, net, (0.0, 1.0), test.x, view, seed, most)
 
 
-def stranger(file: str, seeds: int) -> Runs:
-    """A network that others trained, in its box."""
+def stranger(file: str, most: int, seeds: int) -> Runs:
+    """A network that others trained, in its box; at most so many queries a unit."""
     if not (VICTIMS / file).exists():
         raise UsageError(f"{VICTIMS} does not hold {file}")
     mnist = file.startswith("mnist")
     net = dense(VICTIMS / file, torch.float32 if mnist else torch.float64)
     low, high = (0.0, 1.0) if mnist else (torch.tensor(_ACAS[0]).double(), torch.tensor(_ACAS[1]).double())
-    for seed in range(min(seeds, 3)):
+    for seed in range(_FRESH, _FRESH + min(seeds, 3)):
         drawn = torch.rand(100_000, 5, generator=stream(seed, "bench", "points"), dtype=torch.float64)
         x = load("mnist", "test").x if mnist else low + (high - low) * drawn
-        yield f"{file}, seed {seed}", partial(_agreement, net, (low, high), x, "logits+gradient", seed, 60)
+        yield f"{file}, seed {seed}", partial(_agreement, net, (low, high), x, "logits+gradient", seed, most)
 
 
 def _units(net: nn.Module) -> int:
@@ -190,8 +190,8 @@ PARTS: dict[str, Callable[[int], Runs]] = {
     "deep 16-50x6-5": partial(deep, "16-50-50-50-50-50-50-5", _GRADIENT, 400),
     "float32 values": small_float32,
     "trained deep": partial(trained, (128, 64), 5, _BOTH[:1], 60),
-    "mnist-mlp-256x2": partial(stranger, "mnist-mlp-256x2.onnx"),
-    "acasxu-1-1": partial(stranger, "acasxu-1-1.onnx"),
+    "mnist-mlp-256x2": partial(stranger, "mnist-mlp-256x2.onnx", 100),
+    "acasxu-1-1": partial(stranger, "acasxu-1-1.onnx", 60),
 }
 
 

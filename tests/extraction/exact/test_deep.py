@@ -112,7 +112,7 @@ def test_bends_of_one_unit_agree_and_merge() -> None:
     known[0, 4:6], known[1, :2] = False, False
     from leakmeter.extraction.exact.rows import Evidence
 
-    found = Evidence(torch.stack([row, -3 * row, other]) * known, known, torch.ones(3, dtype=torch.bool))
+    found = Evidence(torch.stack([row, -3 * row, other]) * known, known, torch.ones(3, dtype=torch.bool), torch.ones(3))
     groups = components(agree(found, 1e-6, 3))
     assert [group.tolist() for group in groups] == [[0, 1]]
     merged, complete = merge(found, groups[0])

@@ -84,7 +84,7 @@ def test_bends_agree_by_more_than_the_one_coefficient_that_outweighs_the_others(
     generator = torch.Generator().manual_seed(0)
     rows = 1e-4 * torch.randn(4, 8, generator=generator, dtype=torch.float64)
     rows[:, 2] = 1.0
-    found = Evidence(rows, torch.ones(4, 8, dtype=torch.bool), torch.ones(4, dtype=torch.bool))
+    found = Evidence(rows, torch.ones(4, 8, dtype=torch.bool), torch.ones(4, dtype=torch.bool), torch.ones(4))
     assert not bool(agree(found, 1.7e-3, 3).any())
 
 

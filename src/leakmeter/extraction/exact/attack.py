@@ -157,7 +157,7 @@ class _Reconstruction(Attack):
         copy, missing = next(iter(copies.values())), search.missing()
         tried: tuple[Trial, ...] = ()
         if missing is not None:
-            copy, tried = rather(asker, job, copies, search.fullest)
+            copy, tried = rather(asker, job, copies, search.in_part(), search.shown())
         job.observe(copy.to(job.device), oracle.ledger.spent())
         return copy, findings(asker, sum(layers), missing, tried)
 

@@ -86,9 +86,20 @@ def claims(stack: Stack, bank: Bank, basis: Tensor, tolerance: float) -> tuple[T
         seen = stack.visible(bank.x[rows])
         angle = (tolerance + 10 * bank.error[rows, None]).clamp(max=_WIDEST)
         matched = near & seen & (1 - cosine.abs() <= angle.square())
-        parts.append((matched, torch.where(near | ~seen, 0.0, torch.sign(z))))
-    matched, side = (torch.cat(column) for column in zip(*parts, strict=True))
+        parts.append((matched, torch.where(near | ~seen, 0.0, torch.sign(z)), z.abs() / steep))
+    matched, side, away = (torch.cat(column) for column in zip(*parts, strict=True))
+    if len(stack.layers) == 1:
+        matched &= away <= _nearest(bank, torch.where(matched, away, torch.inf))[bank.line]
     return matched & ~stack.layers[-1].linear, _missing(stack, bank, side)
+
+
+def _nearest(bank: Bank, away: Tensor) -> Tensor:
+    """How near each line's nearest bend is to each hyperplane, [lines, h]: a line crosses one once.
+
+    Where a single unit of the first layer is on, units above bend in parallel to it, and maybe close by.
+    """
+    rows = bank.line[:, None].expand_as(away)
+    return torch.full((len(bank.surveys), away.shape[1]), torch.inf).to(away).scatter_reduce(0, rows, away, "amin")
 
 
 def _missing(stack: Stack, bank: Bank, side: Tensor) -> Tensor:

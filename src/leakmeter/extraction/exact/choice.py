@@ -29,9 +29,11 @@ def best_copy(
     contrasts: Tensor,
     seed: int,
     more: More = lambda _: None,
+    shown: Answers | None = None,
 ) -> tuple[nn.Module, tuple[Trial, ...]]:
     """The copy to hand over, of those `found` by algebra (the one preferred so far first) and those learned.
 
+    The layers found are completed from what lines have `shown` as well.
     Students learn in rounds: `more` asks where one is undecided. All are judged by a part
     of the `fresh` answers alone, which are of no special points.
     """
@@ -47,7 +49,9 @@ def best_copy(
         told = joined([told, others])
         student = taught(told, first, seed)
     if known is not None and first is not None:
-        tried["the layers found, completed by learning"] = completed(known, told, contrasts, seed)
+        tried["the layers found, completed by learning"] = completed(
+            known, told if shown is None else joined([told, shown]), contrasts, seed
+        )
     tried["a dense student" if first is None else "a dense student above the first layer"] = student
     tried["a constant"] = constant(told)
     misses = {name: _misses(copy, held) for name, copy in tried.items()}

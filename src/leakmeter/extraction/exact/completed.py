@@ -1,7 +1,7 @@
 """Learns what the algebra left open of the layers it found: weights no bend showed, and units no line met.
 
 What is known stays as it is. Each layer is given some units more, which add nothing at first, and what is free is
-fitted to values and gradients together.
+fitted to values and gradients together; at last weights are solved for where that is linear.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from torch import Tensor, nn
 
 from leakmeter.extraction.exact.copy import DeepCopy
 from leakmeter.extraction.exact.fresh import Answers
+from leakmeter.extraction.exact.jacobians import solve_weights
 from leakmeter.extraction.exact.output import Known
 from leakmeter.seeds import private_randomness, stream
 from leakmeter.training.loop import Recipe
 
 _MORE = 0.25
 """How many units are added to each layer, as a share of those known: some were not found."""
-_BATCH, _STEPS, _FEWEST = 128, 1500, 300
-_RATE = 1e-3
+_BATCH, _STEPS, _FEWEST = 128, 4000, 300
+_RATE = 3e-3
 _SLOPES = 0.3
 """What gradients weigh beside values, both relative to their size."""
 
@@ -31,7 +32,10 @@ def completed(known: Known, told: Answers, contrasts: Tensor, seed: int) -> Deep
     scale = float((told.scores - told.scores.mean(0)).square().sum(1).mean().sqrt()) or 1.0
     with private_randomness(seed):
         copy, fixed = _widened(known, contrasts, size, scale)
-    _fit(copy.float(), fixed, _scaled(told, size, scale), seed)
+    held = known.weight.shape[1] if known.sure else 0
+    scaled = _scaled(told, size, scale)
+    _fit(copy.float(), fixed, held, scaled, seed)
+    solve_weights(copy, fixed[-1], scaled)
     copy = copy.double().requires_grad_(False)
     copy.hidden.weight /= size
     copy.output.weight.mul_(scale)
@@ -70,8 +74,11 @@ def _widened(known: Known, contrasts: Tensor, size: float, scale: float) -> tupl
     return DeepCopy(layers, passing, output), fixed
 
 
-def _fit(copy: DeepCopy, fixed: list[Tensor], told: Answers, seed: int) -> None:
-    """Adam on values and gradients, of these one random mixture of the scores a point and step."""
+def _fit(copy: DeepCopy, fixed: list[Tensor], held: int, told: Answers, seed: int) -> None:
+    """Adam on values and gradients, of these one random mixture of the scores a point and step.
+
+    Of the output weights so many columns are `held`.
+    """
     draws, steps = stream(seed, "completed"), min(_STEPS, max(_FEWEST, len(told)))
     recipe = Recipe(steps=steps, lr=_RATE, schedule="cyclic", warmup=0.1)
     optimizer = recipe.make_optimizer(copy)
@@ -93,6 +100,8 @@ def _fit(copy: DeepCopy, fixed: list[Tensor], told: Answers, seed: int) -> None:
         for layer, stays in zip(copy.layers, fixed, strict=True):
             assert isinstance(layer, nn.Linear)
             _hold(layer, stays)
+        assert copy.output.weight.grad is not None
+        copy.output.weight.grad[:, :held] = 0.0
         optimizer.step()
 
 

@@ -12,9 +12,11 @@ from leakmeter.extraction.exact.asking import Asker
 from leakmeter.extraction.exact.bank import Bank, cells_of
 from leakmeter.extraction.exact.boundary import find_boundary
 from leakmeter.extraction.exact.extremes import bounds
+from leakmeter.extraction.exact.fresh import Answers, lines_shown
 from leakmeter.extraction.exact.kinks import CrowdedError
 from leakmeter.extraction.exact.line import SaturatedError
 from leakmeter.extraction.exact.output import Known, regress
+from leakmeter.extraction.exact.outward import in_part
 from leakmeter.extraction.exact.peel import Peeler
 from leakmeter.extraction.exact.probes import (
     drawn_point,
@@ -34,7 +36,6 @@ _FIRST = 4
 _LINES = 24
 """Lines that are always searched before it is given up."""
 _TRIES = 12
-_DOUBLE = 1e-12
 _BENDS = 4000
 """So many that no unit explains can be compared with each other in memory."""
 _ANYWHERE = 0.25
@@ -58,14 +59,6 @@ class Progress:
     """Bends that no unit of the copy explains."""
 
 
-def _precision(asker: Asker) -> Precision:
-    """Gradients made from values need room for their steps beside a corner; single precision leaves less to chance."""
-    margins = (1e-1, 1e-2, 1e-3)
-    if asker.explained:
-        margins = (1e-3, 1e-5, 1e-7) if asker.eps < _DOUBLE else (1e-2, 1e-3, 1e-4)
-    return Precision(asker.eps**0.4, 3, margins)
-
-
 class DeepSearch:
     """Everything asked so far, and what to ask next."""
 
@@ -84,11 +77,19 @@ class DeepSearch:
         """The copy that was read last, if it has a layer."""
         self.fullest: Known | None = None
         """The copy with most weights known: where none is whole, the rest is learned beside these."""
-        self.peeler = Peeler(self.across, lambda: list(self.surveys), _precision(asker), bounds(asker.spec))
+        self.peeler = Peeler(self.across, lambda: list(self.surveys), Precision.of(asker), bounds(asker.spec))
 
     def take(self, surveys: list[Survey]) -> None:
         """Lines that were searched before it was known that there are several layers."""
         self.surveys += surveys
+
+    def in_part(self) -> Known | None:
+        """The fullest copy, to learn what it lacks."""
+        return self.fullest and in_part(self.fullest, self.surveys, self.peeler.precision.tolerance)
+
+    def shown(self) -> Answers:
+        """What lines showed, to learn from."""
+        return lines_shown(self.surveys, self.asker, self.generator)
 
     def missing(self) -> str | None:
         """What is known to be missing from the copy, in a sentence."""

@@ -40,7 +40,7 @@ def kept_back(oracle: Oracle, share: float) -> int:
 
 
 def rather(
-    asker: Asker, job: AttackJob, copies: dict[str, nn.Module], known: Known | None
+    asker: Asker, job: AttackJob, copies: dict[str, nn.Module], known: Known | None, shown: Answers | None = None
 ) -> tuple[nn.Module, tuple[Trial, ...]]:
     """Spends what is left on fresh points; the best of the copies found and of those learned from their answers."""
     draws, seed = stream(job.seed, "exact", "fresh"), derive(job.seed, "exact", "learned")
@@ -52,7 +52,7 @@ def rather(
         return others
 
     with job.progress.task("learning what was not found", None):
-        copy, tried = best_copy(copies, known, fresh, asker.contrasts, seed, more)
+        copy, tried = best_copy(copies, known, fresh, asker.contrasts, seed, more, shown)
     job.notes["handed_over"] = next((trial.name for trial in tried if trial.chosen), next(iter(copies)))
     return copy, tried
 

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from leakmeter.extraction.exact.asking import Asker
+from leakmeter.extraction.exact.bank import cells_of
 from leakmeter.extraction.exact.probes import is_picture, start_points
+from leakmeter.extraction.exact.survey import Survey
 from leakmeter.extraction.sources import SOURCES
 from leakmeter.oracle.answer import to_labels
 from leakmeter.victims.spec import VictimSpec
@@ -67,6 +69,18 @@ def joined(parts: list[Answers]) -> Answers:
     slopes = [part.gradients for part in parts if part.gradients is not None]
     x, scores = (torch.cat(column) for column in zip(*((part.x, part.scores) for part in parts), strict=True))
     return Answers(x, scores, torch.cat(slopes) if slopes else None)
+
+
+def lines_shown(surveys: list[Survey], asker: Asker, generator: torch.Generator) -> Answers:
+    """Some of the places of lines whose linear piece is known, no more than fit beside as many fresh points."""
+    if not surveys:
+        return ask_at(asker, asker.contrasts.new_zeros(0, asker.d))
+    x, cells = cells_of(surveys)
+    sure = cells.g_noise.isfinite().nonzero()[:, 0]
+    most = max(1, _NUMBERS // (asker.outputs * asker.d))
+    rows = sure[torch.randperm(len(sure), generator=generator)[:most]]
+    slopes = torch.einsum("nkd,kc->ncd", cells.g[rows].float(), asker.contrasts.float()) if asker.explained else None
+    return Answers(x[rows], cells.f[rows] @ asker.contrasts, slopes)
 
 
 def ask_fresh(asker: Asker, generator: torch.Generator) -> Answers:

@@ -65,6 +65,8 @@ class Known:
     bias: Tensor
     open: Tensor
     """Bends it does not explain, [m, d]."""
+    sure: bool = False
+    """Whether what the outputs make of units was read from their own bends, and no missing weight spoils it."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """Values, [n, C]."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from leakmeter.extraction.exact.bank import Bank, cells_of, claims, first_layer
@@ -13,18 +12,17 @@ from leakmeter.extraction.exact.beside import beside, lacking
 from leakmeter.extraction.exact.corners import Box
 from leakmeter.extraction.exact.decompose import svd
 from leakmeter.extraction.exact.follow import Followed, follow
+from leakmeter.extraction.exact.grouping import confirmed, few_tell, grouped
 from leakmeter.extraction.exact.output import passed_by
 from leakmeter.extraction.exact.passing import passing_rows, switched
-from leakmeter.extraction.exact.rows import agree, components, evidence, merge, outside
+from leakmeter.extraction.exact.rows import evidence, outside
 from leakmeter.extraction.exact.sides import odds
 from leakmeter.extraction.exact.sight import seen_from_both_sides
 from leakmeter.extraction.exact.stack import Layer, Stack
-from leakmeter.extraction.exact.survey import Survey
+from leakmeter.extraction.exact.survey import Survey, even
 from leakmeter.extraction.exact.suspects import Suspects
 from leakmeter.extraction.exact.weights import Explore, Precision, Weights
 
-_UNSEEN = 0.2
-"""Crossings without a bend that a unit may have, against those with one."""
 _FAILURES, _FEW, _MANY_LINES = 48, 12, 9
 """Bends tried in vain as units that no other bend shows; fewer while lines are few: one more shows more."""
 _STARTS = 4
@@ -32,8 +30,6 @@ _LACKING = 0.02
 """The share of bends that may show something no unit of the first layer does, before single weights are asked for."""
 _LAST = 0.1
 """The share of bends that nothing explains below which a layer is taken for the last hidden one."""
-_TOLD, _SAMPLE = 0.1, 64
-"""The least share of the bends above a layer that tell their rows themselves; where fewer do, surfaces are followed."""
 _SURE = 5.0
 """The least logarithm of the odds that a unit faces the way it is taken to."""
 
@@ -94,15 +90,10 @@ class Peeler:
         self.kept = reading.stack.layers if self.followed else []
         return self._read(again - 1) if again else reading
 
-    def _even(self) -> bool:
-        """Whether single weights took no more questions yet than lines."""
-        asked = [(len(survey.cells.t), survey.short) for survey in self.surveys()]
-        return sum(n for n, short in asked if short) <= sum(n for n, short in asked if not short)
-
     def _see(self, layer: Layer) -> None:
         """Looks along the directions that a first layer sees."""
         basis = svd(layer.weight)[2].T
-        self.weights = Weights(self.explore, self.precision, basis, self.box, self._even)
+        self.weights = Weights(self.explore, self.precision, basis, self.box, lambda: even(self.surveys()))
 
     def _more(self, bank: Bank, layer: Layer) -> bool:
         """Whether lines confirm units of a first layer that the kept one lacks."""
@@ -139,11 +130,18 @@ class Peeler:
             return False
         if len(reading.stack.layers) > 1:
             self._pass_by(reading, bank)
-        for make in (self._grouped, self._followed):
+        for make in (self._agreed, self._followed):
             layer = make(reading, bank) if bool(reading.open.any()) else None
             if layer is not None and self._accept(reading, bank, layer):
                 return True
         return False
+
+    def _agreed(self, reading: Reading, bank: Bank) -> Layer | None:
+        """The units above the last layer, as far as bends that agree show them."""
+        return grouped(reading.stack, bank, reading.open.nonzero()[:, 0], self.weights.basis, self.precision)
+
+    def _confirmed(self, stack: Stack, bank: Bank) -> tuple[Tensor, Tensor]:
+        return confirmed(stack, bank, self.weights.basis, self.precision.tolerance)
 
     def _accept(self, reading: Reading, bank: Bank, layer: Layer) -> bool:
         """Puts the units that the lines confirm on top, their weights completed; False if there are none."""
@@ -176,14 +174,6 @@ class Peeler:
                 if row is not None and bool(row.known.all()):
                     one = row.layer(below)
                     top.weight[unit], top.bias[unit], top.known[unit] = one.weight[0], one.bias[0], True
-
-    def _confirmed(self, stack: Stack, bank: Bank) -> tuple[Tensor, Tensor]:
-        """Which units of the last layer the lines confirm, [h], and which bends are theirs, [m, h]."""
-        matched, missing = claims(stack, bank, self.weights.basis, self.precision.tolerance)
-        top = stack.layers[-1]
-        several = (bank.lines_of(matched) >= 2) & (missing <= _UNSEEN * matched.sum(0))
-        single = matched.any(0) & (missing == 0) & top.known.all(1) & (int(bank.long.sum()) >= 3)
-        return several | single | top.linear, matched
 
     def _orient(self, reading: Reading, bank: Bank) -> bool:
         """Turns the last layer's units the way they face; tries bends that cannot be above it as units of it.
@@ -233,7 +223,7 @@ class Peeler:
     def _followed(self, reading: Reading, bank: Bank) -> Layer | None:
         """A unit above the last layer by following its surface, where bends do not tell their rows."""
         stack, rows = reading.stack, reading.open.nonzero()[:, 0]
-        if not self._wide(stack, bank):
+        if not few_tell(stack, bank, self.weights.basis, self.precision.tolerance):
             return None
         for i in rows.tolist():
             if self._tired(bank):
@@ -242,14 +232,6 @@ class Peeler:
             if row is not None:
                 return row.layer(stack)
         return None
-
-    def _wide(self, stack: Stack, bank: Bank) -> bool:
-        """Whether at too few bends, of any layer, a bend above the last one would tell its row itself."""
-        rows = bank.clear.nonzero()[:, 0]
-        rows = rows[:: len(rows) // _SAMPLE + 1]
-        args = bank.x[rows], bank.normals[rows], bank.error[rows]
-        told = evidence(stack, *args, self.weights.basis, self.precision.tolerance).known[:, -1]
-        return float(told.double().mean()) < _TOLD
 
     def _tired(self, bank: Bank) -> bool:
         """Whether so many bends were tried in vain that another line would show more."""
@@ -265,19 +247,6 @@ class Peeler:
         self.vain += row is None
         self.followed |= row is not None  # what took so many questions is kept
         return row
-
-    def _grouped(self, reading: Reading, bank: Bank) -> Layer | None:
-        """The units above the last layer, as far as bends that agree show them."""
-        rows = reading.open.nonzero()[:, 0]
-        args = bank.x[rows], bank.normals[rows], bank.error[rows]
-        found = evidence(reading.stack, *args, self.weights.basis, self.precision.tolerance)
-        pairs = agree(found, self.precision.tolerance, self.precision.least)
-        merged = [merge(found, group) for group in components(pairs)]
-        merged = [(row, known) for row, known in merged if bool(known[-1])]
-        if not merged:
-            return None
-        row, known = (torch.stack(column) for column in zip(*merged, strict=True))
-        return Layer.of(row[:, :-1], row[:, -1], known[:, :-1])
 
     def _leftovers(self, reading: Reading, bank: Bank, *, deeper: bool) -> bool:
         """Tries bends that nothing explains as units of the last layer or, `deeper`, of others: True if of another."""
@@ -299,7 +268,7 @@ class Peeler:
     def _accept_single(self, reading: Reading, bank: Bank, suspects: Tensor) -> bool:
         """Adds one unit to the last layer that only one bend shows, if all lines agree with it once it is complete."""
         below = Stack(reading.stack.layers[:-1])
-        wide = bool(below.layers) and self._wide(below, bank)
+        wide = bool(below.layers) and few_tell(below, bank, self.weights.basis, self.precision.tolerance)
         for i in suspects.tolist():
             if self._tired(bank):
                 break

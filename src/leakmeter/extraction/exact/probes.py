@@ -29,12 +29,13 @@ def is_picture(spec: VictimSpec) -> bool:
 
 
 def drawn_point(spec: VictimSpec, generator: torch.Generator) -> Tensor:
-    """A picture in a box, [d]: a drawing or, as often, some specks on black.
+    """A picture in a box, [d]: a drawing, something written or, as often, some specks on black.
 
     Units of networks that learned pictures on black are mostly off in brighter ones.
     """
-    if float(torch.rand((), generator=generator)) < 0.5:
-        drawing: Tensor = SOURCES["drawings"](1, spec, generator).double().flatten()
+    kind = int(torch.randint(3, (1,), generator=generator))
+    if kind < 2:
+        drawing: Tensor = SOURCES[("drawings", "glyphs")[kind]](1, spec, generator).double().flatten()
         return drawing
     (low, high), share = bounds(spec), 10 ** (-3 * float(torch.rand((), generator=generator)))
     bright, drawn = torch.rand(2, spec.features, generator=generator, dtype=torch.float64)

@@ -27,6 +27,8 @@ class Evidence:
     """[m, h + 1]."""
     fits: Tensor
     """Whether the normal is a combination of what the units below pass on, [m]."""
+    size: Tensor
+    """How long the rows were before they were made one long, for normals of length one; [m]."""
 
 
 def outside(stack: Stack, x: Tensor, normals: Tensor, basis: Tensor) -> Tensor:
@@ -56,7 +58,7 @@ def evidence(stack: Stack, x: Tensor, normals: Tensor, error: Tensor, basis: Ten
 
 
 def _one(gradient: Tensor, on: Tensor, y: Tensor, target: Tensor, error: float, tolerance: float) -> tuple[Tensor, ...]:
-    """Row, known and fits of one bend."""
+    """Row, known, fits and size of one bend."""
     inverse, unique = _least_squares(gradient[on], tolerance)
     share = target @ inverse
     off = float((share @ gradient[on] - target).norm())
@@ -67,7 +69,7 @@ def _one(gradient: Tensor, on: Tensor, y: Tensor, target: Tensor, error: float, 
     row[-1] = -(share @ y[on])
     known[-1] = bool(unique.all()) & bool((doubt * y[on]).norm() <= tolerance * size)
     fits = off <= tolerance + 30 * error and outside <= 0.1 * tolerance**0.5 + 30 * error
-    return row * known / size, known, torch.tensor(fits)
+    return row * known / size, known, torch.tensor(fits), size
 
 
 def _least_squares(gradient: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:

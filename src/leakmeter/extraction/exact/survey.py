@@ -82,6 +82,12 @@ class Survey:
         return self.origin + t[:, None] * self.along
 
 
+def even(surveys: list[Survey]) -> bool:
+    """Whether short lines took no more questions than the others."""
+    asked = [(len(survey.cells.t), survey.short) for survey in surveys]
+    return sum(n for n, short in asked if short) <= sum(n for n, short in asked if not short)
+
+
 def _told(rows: Tensor, survey: Survey, order: Tensor) -> Tensor:
     """Which normals are combinations of the rows [C, d] at one end and of the normals met before, [m]."""
     basis = survey.normals.new_zeros(0, survey.normals.shape[1])

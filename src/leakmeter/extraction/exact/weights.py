@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from leakmeter.extraction.exact.asking import DOUBLE, Asker
 from leakmeter.extraction.exact.bank import Bank
 from leakmeter.extraction.exact.corners import Box, Corner, find_corner
 from leakmeter.extraction.exact.rows import pinned
@@ -35,6 +36,14 @@ class Precision:
     """Coefficients two bends must agree on to be taken for one unit's."""
     margins: tuple[float, ...]
     """How near to hyperplanes a corner may be."""
+
+    @staticmethod
+    def of(asker: Asker) -> Precision:
+        """Gradients made from values need room for their steps beside a corner; single precision leaves less luck."""
+        margins = (1e-1, 1e-2, 1e-3)
+        if asker.explained:
+            margins = (1e-3, 1e-5, 1e-7) if asker.eps < DOUBLE else (1e-2, 1e-3, 1e-4)
+        return Precision(asker.eps**0.4, 3, margins)
 
 
 @dataclass
