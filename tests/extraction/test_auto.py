@@ -15,6 +15,7 @@ from leakmeter.extraction.conformance import check_attack
 from leakmeter.extraction.durations import first_seconds, in_a_hurry, trial_seconds
 from leakmeter.extraction.given import Given
 from leakmeter.extraction.joined import means, with_seeing
+from leakmeter.extraction.sources.asking import Asker
 from leakmeter.extraction.students.mean import Mean
 from leakmeter.extraction.trials import Candidate, Parted, Tried, close, surprises
 from leakmeter.oracle.answer import Answer
@@ -311,6 +312,30 @@ def test_what_few_answers_left_out_is_compared_again_with_more_of_them() -> None
     assert chooser.best("100").candidates[0].student == "lenet"
     chooser.asker = Given(x, Oracle(victim, "labels").query(x))
     assert chooser.best("2000").candidates[0].student == "dense"
+
+
+def test_students_of_rows_are_all_compared_anew_with_the_last_answers() -> None:
+    """What leads by luck among few answers, most of them in corners, must meet all the others again."""
+    victim, x = linear_victim(), torch.rand(600, 12)
+    some, every = (Given(rows, Oracle(victim, "labels").query(rows)) for rows in (x[:250], x))
+    chooser = Chooser(Auto(effort=0.01), victim.spec, AttackJob(0, torch.device("cpu"), stops=(600,)), some)
+    chooser.best("250")
+    assert chooser.searched == 250
+    chooser.asker = every
+    chooser.best("600")
+    assert chooser.searched == 600
+
+
+@pytest.mark.parametrize("shape", [(12,), (1, 8, 8)])
+def test_of_rows_a_student_picks_what_to_ask_by_scores_too(shape, monkeypatch) -> None:
+    scouts = []
+    exploit = Asker.exploit
+    monkeypatch.setattr(
+        Asker, "exploit", lambda self, goal, scout, without: scouts.append(scout) or exploit(self, goal, scout, without)
+    )
+    steal(linear_victim(shape), "probs", 200)
+    assert scouts[0] is None
+    assert (len(scouts) > 1 and all(scouts[1:])) is (len(shape) == 1)
 
 
 @pytest.mark.parametrize(("effort", "members"), [(0.2, 1), (1.0, 3)])

@@ -106,6 +106,12 @@ def test_a_picture_source_that_tells_a_good_part_of_the_best_is_asked_for_more_t
     assert pictures or asked == before
 
 
+@given(st.dictionaries(st.sampled_from(["uniform", "corners", "rows"]), st.floats(0, 1), min_size=1))
+def test_a_student_picks_from_rows_of_every_source_whatever_blind_ones_told(worth) -> None:
+    weights = hedged(worth, scouted=True)
+    assert all(weights[name] >= 0.5 / len(worth) * sum(weights.values()) - 1e-9 for name in worth)
+
+
 def test_an_informative_source_is_asked_more_and_every_source_a_little() -> None:
     """A victim that only looks at the first pixel's side: of points half answer each class, of a black pool all one."""
 

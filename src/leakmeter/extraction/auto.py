@@ -1,8 +1,8 @@
 """The attacker who chooses: sources, students, readings and augmentations, by its own answers and nothing else.
 
 1. **Ask.** Every source of queries is tried a little; the rest comes from those whose answers tell most
-   (`sources/asking.py`). Where answers are coarse, or name few of the classes, in rounds: the best student so far picks
-   what it finds hardest.
+   (`sources/asking.py`). Of rows, and where answers are coarse or name few of the classes, in rounds: the best student
+   so far picks what it finds hardest.
 2. **Choose.** A share of the answers is held out. Students learn the others, and the one that agrees most often with
    the held-out labels wins; then ways to read an answer, then augmentations. Whatever a view shows, one way to read it
    is its label alone: whoever sees more, or sees what a defense spoiled, can do as well as who sees less.
@@ -55,7 +55,7 @@ class Auto(Attack):
     held_out: float = Field(default=0.15, gt=0, lt=0.5)
     """The share of the answers that decides."""
     rounds: int = Field(default=4, ge=1)
-    """Rounds of asking where answers are coarse or name few classes: each but the first is chosen by a student."""
+    """Rounds of asking rows, or where answers are coarse or name few classes: a student chooses all but the first."""
 
     def seconds_for(self, n: int, spec: VictimSpec) -> float:
         """What a copy from `n` answers is worth: more for larger inputs and for more answers.
@@ -80,7 +80,7 @@ class Auto(Attack):
             rounds = math.ceil((most + 1) / 2)  # of coarse answers so many, of exact ones one
             for n in (before + (stop - before) * turn / rounds for turn in range(1, rounds + 1)):
                 if n >= LEAST:
-                    all_anew = n >= growth(last=n >= stops[-1] and len(spec.input_shape) == 3) * searched
+                    all_anew = n >= growth(last=n >= stops[-1]) * searched
                     trials = _TRIALS_HURRIED if hurried else AGAIN if not all_anew else len(students) + others
                     searched = n if all_anew else searched
                     trial = trial_seconds(self.seconds_for(round(n), spec), self.effort, spec, round(n))
@@ -144,13 +144,14 @@ class _Thief(Chooser):
         few = min(max(_FEW * sources, round(explored * stop)), math.ceil(stop / 2))
         if len(asker.x) < few:
             asker.explore(few - len(asker.x))
-        blind = asker.answer.view.tells_logits and not self._lopsided() and len(self.spec.input_shape) == 3
+        rows = len(self.spec.input_shape) != 3  # of a table thresholds are found near the boundary
+        blind = asker.answer.view.tells_logits and not self._lopsided() and not rows
         most = min(self.attack.rounds, _ROUNDS_HURRIED) if self.hurried() else self.attack.rounds
         start, rounds = len(asker.x), 1 if blind else most
         for turn in range(rounds):
             goal = start + math.ceil((stop - start) * (turn + 1) / rounds)
             best = None if turn == 0 or len(asker.x) < LEAST else self.best(f"{stop}-{turn}")
-            chosen = best is not None and (self.coarse(best) or self._lopsided())
+            chosen = best is not None and (rows or self.coarse(best) or self._lopsided())
             asker.exploit(goal, best.model if best is not None and chosen else None, self._useless())
 
     def _useless(self) -> tuple[str, ...]:

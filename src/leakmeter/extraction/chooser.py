@@ -122,7 +122,7 @@ class Chooser:
         learned = torch.ones(len(x), dtype=torch.bool).index_fill_(0, held, False).nonzero()[:, 0]
         graded = self.pictures and self.spec.classes > 1 and self.spec.features <= SMALL
         part = self.part = Parted(x, self.asker.answer, learned, held, graded=graded)
-        if len(x) < growth(last=self.pictures and self._last()) * self.searched:
+        if len(x) < growth(last=self._last()) * self.searched:
             again = close(self.ranking, self.doubt)
             if self.pictures and not any(map(sees, again)):  # what copies must not be without
                 again += [one for one in self.ranking if len(one.candidates) == 1 and sees(one)][:1]

@@ -163,9 +163,10 @@ class Asker:
             if scout is None:
                 self._ask(self._mixed(n, without))
             else:
-                self._ask(self._hardest(n, self._mixed(n * _CHOICE, without), scout), blind=False)
+                drawn = self._mixed(n * _CHOICE, without, scouted=True)
+                self._ask(self._hardest(n, drawn, scout), blind=False)
 
-    def _mixed(self, n: int, without: tuple[str, ...]) -> _Drawn:
+    def _mixed(self, n: int, without: tuple[str, ...], *, scouted: bool = False) -> _Drawn:
         """Queries of all sources by what they showed, and children of what was asked."""
         ready = self._breeds and len(self.x) >= _PARENTS and not len(self._left)  # what is real is better
         bred = round(n * self._bred()) if ready else 0
@@ -175,7 +176,8 @@ class Asker:
             worth = {POOL: worth[POOL]}
         points = () if self._guessed else self._points
         known = points and self.oracle.spec.features > SMALL  # of colours what tells most also looks most alike
-        drawn = self._draw(n - bred, source_weights(worth, points) if known else hedged(worth, points))
+        scouted = scouted and not self._guessed
+        drawn = self._draw(n - bred, source_weights(worth, points) if known else hedged(worth, points, scouted=scouted))
         return drawn.followed_by(self._offspring(bred)) if bred else drawn
 
     def _bred(self) -> float:
@@ -250,15 +252,17 @@ def source_weights(worth: Mapping[str, float], points: tuple[str, ...]) -> dict[
     return weights
 
 
-def hedged(worth: Mapping[str, float], points: tuple[str, ...] = ()) -> dict[str, float]:
+def hedged(worth: Mapping[str, float], points: tuple[str, ...] = (), *, scouted: bool = False) -> dict[str, float]:
     """How much to ask of each source, a part alike of all that tell something.
 
-    Of a table half, since its rows may lie anywhere. Of small pictures less, and of what is no picture nothing: a
-    source that meets few of the classes may be the one that looks like what the victim is meant for.
+    Of a table half, since its rows may lie anywhere; of all sources where a student picks from them (`scouted`), for
+    rows near the boundary may come from what is otherwise of one class. Of small pictures less, and of what is no
+    picture nothing: a source that meets few of the classes may be the one that looks like what the victim is meant for.
     """
     weights = source_weights(worth, points)
     alike, least = (_ALIKE_PICTURES, _TELLING_PICTURES) if points else (_ALIKE, _TELLING)
     others = [name for name in worth if name not in points]
+    least = 0.0 if scouted and not points else least
     telling = [name for name in others if worth[name] >= least * max(worth.values())]
     if not telling:
         return weights

@@ -60,8 +60,8 @@ class Boosted(Trees):
             options |= {"learning_rate": 0.1 if rounds < 400 else 0.06, "l2_regularization": 1.0}
             options |= {"min_samples_leaf": 5 if len(lesson.x) > 500 else 2}
         else:
-            options |= {"learning_rate": min(max(_LEARNED / rounds, 0.05), 0.3), "min_samples_leaf": 2}
-            options |= {"max_depth": 6, "max_leaf_nodes": 62}
+            options |= {"learning_rate": min(max(_LEARNED / rounds, 0.05), 0.3)}
+            options |= {"min_samples_leaf": 5, "max_depth": 4}
         return fitted(
             lesson, lambda: HistGradientBoostingRegressor(**options), lambda: HistGradientBoostingClassifier(**options)
         )
