@@ -292,6 +292,26 @@ class _Slow(Chooser):
         return Tried((candidate,), self.in_time if slow else short, nn.Identity())
 
 
+class _Mirrored(Chooser):
+    """A chooser whose student of mirrored pictures is behind in a short trial, in a long one comes to what is said."""
+
+    in_time: ClassVar[float]
+
+    def _try(self, candidate, part, name, seconds=None):
+        mirrored = self.in_time if seconds is not None else 0.4
+        held = 0.6 if candidate.augmentation == "none" else mirrored
+        return Tried((candidate,), held if candidate.student == "residual" else 0.1, nn.Identity())
+
+
+@pytest.mark.parametrize(("in_time", "chosen"), [(0.7, "mirrored"), (0.3, "none")])
+def test_colour_pictures_are_learned_as_they_are_only_if_a_long_trial_says_so_too(in_time, chosen) -> None:
+    victim, x = linear_victim((3, 32, 32)), torch.rand(1000, 3, 32, 32)
+    asked = Given(x, Oracle(victim, "probs", 1000).query(x))
+    chooser = _Mirrored(Auto(), victim.spec, AttackJob(0, torch.device("cpu")), asked)
+    chooser.in_time = in_time
+    assert chooser.best("1000").candidates[0].augmentation == chosen
+
+
 @pytest.mark.parametrize(("in_time", "chosen"), [(0.7, "lenet"), (0.3, "dense")])
 def test_what_sees_most_of_a_picture_is_given_time_before_what_learns_sooner_wins(in_time, chosen) -> None:
     victim = linear_victim((1, 28, 28))

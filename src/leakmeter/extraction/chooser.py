@@ -183,9 +183,7 @@ class Chooser:
         seeing = [one.candidates[0] for one in part.ranked(trials)]
         seeing = [one for one in seeing if large or STUDENTS[one.student].spatial][:1]
         for changed in (replace(one, augmentation=new) for one in seeing for new in changes if new != one.augmentation):
-            trials += (
-                self._if_better(changed, trials, part, name, ERRORS) if large else [self._try(changed, part, name)]
-            )
+            trials += self._unchanged(changed, trials, part, name) if large else [self._try(changed, part, name)]
         return trials
 
     def hurried(self) -> bool:
@@ -241,6 +239,19 @@ class Chooser:
         best, less = part.ranked(trials)[0], self._try(candidate, part, name)
         self.tried[str(less)] = less.held_out
         return [less] if part.better(less, best, errors) else []
+
+    def _unchanged(self, candidate: Candidate, trials: list[Tried], part: Parted, name: str) -> list[Tried]:
+        """A trial of what sees large pictures as they are, if it is clearly better than the best in a long one too.
+
+        Mirrored and shifted ones take longer to learn, and teach more in the end.
+        """
+        less = self._if_better(candidate, trials, part, name, ERRORS)
+        if not less:
+            return []
+        seconds = longer_seconds(self._seconds(len(part.x)), self._trial_seconds(part))
+        both = part.ranked(trials)[0].candidates[0], candidate
+        more, longer = (self._try(one, part, f"{name}-longer", seconds) for one in both)
+        return less if part.better(longer, more, ERRORS) else []
 
     def _trial_seconds(self, part: Parted) -> float:
         n = len(part.learned)
