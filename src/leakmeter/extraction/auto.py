@@ -61,10 +61,12 @@ class Auto(Attack):
         """What a copy from `n` answers is worth: more for larger inputs and for more answers.
 
         A small picture is given time for some hundred steps whatever the effort: with fewer, no choice is a good one.
+        From 5,000 answers on every one of them is looked at as often.
         """
         each, least = (0.1, 40) if spec.features <= SMALL else (0.13, 20)
         size, known = min(max(each * spec.features, least), 400), min(max(n / 5000, 0.02), 10)
-        return max(self.effort * size * math.sqrt(known), first_seconds(n, spec))
+        many = known > 1 and len(spec.input_shape) == 3 and spec.features <= SMALL
+        return max(self.effort * size * (known if many else math.sqrt(known)), first_seconds(n, spec))
 
     def expected_seconds(self, spec: VictimSpec, stops: tuple[int, ...]) -> float | None:
         """Of learning, with the trials between rounds of asking and before each copy."""

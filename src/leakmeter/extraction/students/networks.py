@@ -27,7 +27,7 @@ _RATE, _HALF_RATE = 7e10, 3e11  # multiplications a second, in 32 and in 16 bits
 _HALF_PAYS = 1_000_000  # multiplications an input from which 16-bit arithmetic is faster
 _FEWEST, _MOST = 60, 20_000
 _BATCHES, _BATCHES_LARGE, _LARGE = (128, 64, 32), (64, 32), 1024  # above so many inputs a step costs much
-_STEPS = 1500  # below which more and smaller steps teach more than fewer and larger ones
+_STEPS, _STEPS_LARGE = 10_000, 1500  # below which more and smaller steps teach more than fewer and larger ones
 _LR = 3e-3
 
 
@@ -91,8 +91,9 @@ def reckoned(model: nn.Module, x: Tensor, device: torch.device, seconds: float) 
     products, outputs = work(model, x[:1].to(device))
     half = products >= _HALF_PAYS and device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
     row = outputs * _OUTPUT + 3 * products / (_HALF_RATE if half else _RATE)
-    batches = (_BATCHES if x[0].numel() <= _LARGE else _BATCHES_LARGE)[: None if x.dim() == 4 else 1]
-    batch = next((rows for rows in batches if seconds >= _STEPS * (_STEP + rows * row)), batches[-1])
+    batches, steps = (_BATCHES, _STEPS) if x[0].numel() <= _LARGE else (_BATCHES_LARGE, _STEPS_LARGE)
+    batches = batches[: None if x.dim() == 4 else 1]
+    batch = next((rows for rows in batches if seconds >= steps * (_STEP + rows * row)), batches[-1])
     batch = min(batch, max(16, len(x) // 4))
     return batch, half, _STEP + batch * row
 
