@@ -91,9 +91,9 @@ def reckoned(model: nn.Module, x: Tensor, device: torch.device, seconds: float) 
     products, outputs = work(model, x[:1].to(device))
     half = products >= _HALF_PAYS and device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
     row = outputs * _OUTPUT + 3 * products / (_HALF_RATE if half else _RATE)
-    batches, steps = (_BATCHES, _STEPS) if x[0].numel() <= _LARGE else (_BATCHES_LARGE, _STEPS_LARGE)
-    batches = batches[: None if x.dim() == 4 else 1]
-    batch = next((rows for rows in batches if seconds >= steps * (_STEP + rows * row)), batches[-1])
+    sizes, steps = (_BATCHES, _STEPS) if x[0].numel() <= _LARGE else (_BATCHES_LARGE, _STEPS_LARGE)
+    allowed = sizes[: None if x.dim() == 4 else 1]
+    batch = next((rows for rows in allowed if seconds >= steps * (_STEP + rows * row)), allowed[-1])
     batch = min(batch, max(16, len(x) // 4))
     return batch, half, _STEP + batch * row
 
