@@ -98,9 +98,16 @@ def _unsure(found: dict[str, Any]) -> tuple[Any, ...]:
     return row["auto"], row["plain network"], max(row["ART KnockoffNets"], row["ART CopycatCNN"])
 
 
+def _effort_one(found: dict[str, Any]) -> tuple[Any, ...]:
+    """The share of the victim's accuracy with all the effort: MNIST's LeNet, then Fashion-MNIST's."""
+    rows = {row["victim"]: row[SHARE] for row in found["summary"]}
+    fashion = (f"Fashion-MNIST LeNet, many queries, 20,000 {view}" for view in ("probs", "labels"))
+    return *_lenet(found), *(rows[each] for each in fashion)
+
+
 def _lenet(found: dict[str, Any]) -> tuple[Any, ...]:
     """Of the victim's accuracy the share that copies of MNIST's LeNet have."""
-    rows = {row["victim"]: row.get("accuracy, as a share of the victim's") for row in found["summary"]}
+    rows = {row["victim"]: row.get(SHARE) for row in found["summary"]}
     asked = (", few queries, 500 probs", ", 2,000 probs", ", many queries, 5,000 labels")
     return tuple(rows[f"MNIST LeNet{each}"] for each in asked)
 
@@ -124,11 +131,25 @@ RESNET_NOW = (
     ),
 )
 """The latest measurements of the stranger's ResNet-20."""
+SHARE = "accuracy, as a share of the victim's"
 OTHERS = ("logistic regression", "plain trees", "plain network", "ART ")
 _SEEDS = "({:.3f}, {:.3f}, {:.3f})"
 WITHOUT_DATA: list[Figure] = [
     *_zoo("thieves", OTHERS, later="thieves-tables"),
     *_zoo("thieves-tables", OTHERS),
+    (
+        PAGE,
+        "{:.3f} of the victim's accuracy from 500 probabilities, {:.3f} from 2,000, and {:.3f} from 5,000 labels; of "
+        "Fashion-MNIST's LeNet {:.3f} from 20,000 probabilities and {:.3f} from as many labels",
+        "bench/thieves-effort-one.json",
+        _effort_one,
+    ),
+    (
+        PAGE,
+        "20,000 probabilities gave {:.3f}, seven minutes",
+        "bench/thieves-small-batches.json",
+        at(f"cells/Fashion-MNIST LeNet, many queries, 20,000 probs\0990/{SHARE}"),
+    ),
     *_zoo("thieves-pictures", ("logistic regression", "plain network", "plain dense network")),
     *(
         (
