@@ -150,6 +150,12 @@ WITHOUT_DATA: list[Figure] = [
         "bench/thieves-small-batches.json",
         at(f"cells/Fashion-MNIST LeNet, many queries, 20,000 probs\0990/{SHARE}"),
     ),
+    (
+        PAGE,
+        "Labels learned so gave {:.3f} on that seed",
+        "bench/thieves-small-batches.json",
+        at(f"cells/Fashion-MNIST LeNet, many queries, 20,000 labels\0990/{SHARE}"),
+    ),
     *_zoo("thieves-pictures", ("logistic regression", "plain network", "plain dense network")),
     *(
         (
