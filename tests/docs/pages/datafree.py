@@ -162,7 +162,9 @@ WITHOUT_DATA: list[Figure] = [
             PAGE,
             text,
             f"bench/{file}.json",
-            at(*(f"cells/{cell}\0{LATER}/{name}" for name in ("auto", "plain distillation"))),
+            at(
+                *(f"cells/{cell}\0{951 if 'many' in cell else LATER}/{name}" for name in ("auto", "plain distillation"))
+            ),
         )
         for text, file, cell in RESNET_NOW
     ),
